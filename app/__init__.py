@@ -1,0 +1,1 @@
+"""Streamlit demo: type a review, see label, probability and uncertainty."""

@@ -1,0 +1,144 @@
+"""What the pages show, computed without Streamlit."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+EXAMPLES = {
+    "A warm one": (
+        "I went in expecting very little and left grinning. The two leads are wonderful together, the script is sharp "
+        "without being cruel, and the last twenty minutes are among the most moving I have seen this year."
+    ),
+    "A cold one": (
+        "Two hours of my life that I will not get back. The plot makes no sense, the acting is wooden, and the jokes "
+        "are so stale that nobody in the room laughed once. Avoid it."
+    ),
+    "In two minds": (
+        "The photography is beautiful and the music is haunting, but the story never finds its feet and the ending "
+        "feels like it belongs to another film. Worth one look, perhaps, on a slow evening."
+    ),
+    "A long way to the point": (
+        "It is set in a small town by the sea in the winter of 1962, where a clerk, his sister and a stranger share a "
+        "house for a week. " * 12 + "In short, a terrible, boring film."
+    ),
+    "Words nobody knows": "Qwzx vrrp blorf, snarfle grbx!",
+}
+
+
+@dataclass(frozen=True)
+class Token:
+    """One token of a review: ``kept`` unless cut by the length limit, ``known`` if it has a vector."""
+
+    text: str
+    kept: bool
+    known: bool
+
+
+@dataclass(frozen=True)
+class Review:
+    """A scored review.
+
+    ``probabilities`` by class name; ``mean`` and ``std`` of the latent function of the predicted class;
+    ``prior_std`` is its standard deviation before any review was read.
+    """
+
+    prediction: str
+    probabilities: dict[str, float]
+    mean: float
+    std: float
+    prior_std: float
+    status: str
+    tokens: tuple[Token, ...]
+
+    @property
+    def probability(self) -> float:
+        """Probability of the predicted class."""
+        return self.probabilities[self.prediction]
+
+    @property
+    def used(self) -> int:
+        """Tokens that the kernel saw."""
+        return sum(token.kept and token.known for token in self.tokens)
+
+    @property
+    def unknown(self) -> int:
+        """Tokens without a vector."""
+        return sum(token.kept and not token.known for token in self.tokens)
+
+    @property
+    def cut(self) -> int:
+        """Tokens beyond the length limit."""
+        return sum(not token.kept for token in self.tokens)
+
+    @property
+    def certainty(self) -> str:
+        """The probability in words."""
+        if self.status != "ok":
+            return "no evidence"
+        surprise = self.probability
+        return (
+            "near certain"
+            if surprise > 0.95
+            else "confident"
+            if surprise > 0.8
+            else "leaning"
+            if surprise > 0.6
+            else "undecided"
+        )
+
+
+def model_folder() -> Path:
+    """The model to show: the folder that ``textkernels app --model`` was given."""
+    return Path(os.environ.get("TEXTKERNELS_MODEL", ".demo/model"))
+
+
+def load_model(folder: Path) -> Any:
+    """Read a fitted model and score one review, so that the first visitor does not wait for compilation.
+
+    Raises:
+        ValueError: no model there, or one that cannot be read; the message says what to do.
+    """
+    import textkernels as tk
+
+    model = tk.load(folder)
+    model.predict_table(["A short review to warm up."])
+    return model
+
+
+def score_review(model: Any, text: str) -> Review:
+    """Label, probability and uncertainty of one review, with what became of its tokens."""
+    row = model.predict_table([text]).iloc[0]
+    names = [str(name) for name in model.classes_]
+    tokens = tuple(Token(word, kept, known) for word, kept, known in model.encoder_.explain(text))
+    neutral = model.predict_table([""]).iloc[0]
+    return Review(
+        prediction=str(row["prediction"]),
+        probabilities={name: float(row[f"probability_{name}"]) for name in names},
+        mean=float(row["mean"]),
+        std=float(row["std"]),
+        prior_std=float(neutral["std"]),
+        status=str(row["status"]),
+        tokens=tokens,
+    )
+
+
+def status_message(status: str) -> str | None:
+    """What to tell a visitor whose text could not be scored as it is; None if it could."""
+    return {
+        "ok": None,
+        "missing_text": "There is no text yet. Type a review or choose an example.",
+        "empty": "There is no text yet. Type a review or choose an example.",
+        "no_known_tokens": (
+            "None of these words has a vector, so the model has nothing to go on: it falls back to the share of each "
+            "class among the training reviews, with the widest uncertainty it knows."
+        ),
+    }[status]
+
+
+def normal_density(x: float, mean: float, std: float) -> float:
+    """Density of N(mean, std^2) at x."""
+    return math.exp(-0.5 * ((x - mean) / std) ** 2) / (std * math.sqrt(2 * math.pi))

@@ -1,0 +1,1 @@
+"""Pages: they draw, and ask app.services for everything else."""

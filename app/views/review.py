@@ -1,0 +1,75 @@
+"""The page for one review."""
+
+from __future__ import annotations
+
+import html
+from typing import Any
+
+import streamlit as st
+
+from app.charts import latent_chart, probability_chart
+from app.services import EXAMPLES, Review, Token, score_review, status_message
+
+OWN = "Your own words"
+
+
+def draw(model: Any) -> None:
+    """Ask for a review and show what the model makes of it."""
+    st.title("What does an infinitely wide network think of this review?")
+    st.caption(
+        f"{model.architecture_.name} · {model.kernel.upper()} · {model.encoder_.name} · "
+        f"{model.n_train_:,} labelled reviews · no training, exact Gaussian-process inference"
+    )
+    text = _ask()
+    if not text.strip():
+        st.info(status_message("empty"))
+        return
+    review = score_review(model, text)
+    message = status_message(review.status)
+    if message:
+        st.warning(message)
+    _draw_verdict(review)
+    _draw_tokens(review)
+
+
+def _ask() -> str:
+    choice = st.selectbox("Start from", [OWN, *EXAMPLES], index=1, help="Examples can be edited below.")
+    return st.text_area(
+        "Review", value=EXAMPLES.get(choice, ""), height=170, key=f"text-{choice}", placeholder="Type a film review …"
+    )
+
+
+def _draw_verdict(review: Review) -> None:
+    label, probability, latent = st.columns(3)
+    label.metric("Label", review.prediction, review.certainty, delta_color="off", delta_arrow="off")
+    probability.metric("Probability", f"{review.probability:.1%}")
+    latent.metric(
+        "Latent value",
+        f"{review.mean:+.2f} ± {review.std:.2f}",
+        f"± {review.prior_std:.2f} before reading",
+        delta_color="off",
+        delta_arrow="off",
+        help="Mean and standard deviation of the Gaussian process for the predicted class. "
+        "Training reviews have the targets +0.5 and -0.5; the closer ± comes to its value before reading, "
+        "the less this review resembles any of them.",
+    )
+    left, right = st.columns(2)
+    left.altair_chart(probability_chart(review), width="stretch")
+    right.altair_chart(latent_chart(review), width="stretch")
+
+
+def _draw_tokens(review: Review) -> None:
+    st.subheader("What the model read")
+    used, unknown, cut = st.columns(3)
+    used.metric("Tokens used", f"{review.used:,}")
+    unknown.metric("Unknown, left out", f"{review.unknown:,}")
+    cut.metric("Cut by the length limit", f"{review.cut:,}")
+    st.markdown(" ".join(_mark(token) for token in review.tokens), unsafe_allow_html=True)
+    st.caption("Plain: used. Struck through: unknown to the word vectors. Gray: beyond the length limit.")
+
+
+def _mark(token: Token) -> str:
+    text = html.escape(token.text).replace("$", "&#36;")
+    if not token.kept:
+        return f'<span style="color:#aaa">{text}</span>'
+    return f"<span>{text}</span>" if token.known else f'<s style="color:#b04a3a">{text}</s>'

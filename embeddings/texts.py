@@ -1,0 +1,79 @@
+"""What counts as a text, checked once where texts enter, and texts as token numbers."""
+
+from __future__ import annotations
+
+import math
+import sys
+from array import array
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tqdm import tqdm
+
+from embeddings.tokenizer import check_rule
+
+
+def read_texts(texts: Iterable[Any]) -> list[str | None]:
+    """The texts as a list, with None for a missing one (None, NaN, pandas.NA, pandas.NaT).
+
+    Raises:
+        TypeError: one string instead of a sequence of them; a cell that is neither a text nor missing,
+            naming the row.
+    """
+    if isinstance(texts, str | bytes):
+        raise TypeError("expected a sequence of texts, got one string; put it in a list: [text]")
+    return [_read_text(row, cell) for row, cell in enumerate(texts)]
+
+
+def _read_text(row: int, cell: Any) -> str | None:
+    if isinstance(cell, str):
+        return cell
+    if cell is None or _is_missing(cell):
+        return None
+    raise TypeError(
+        f"row {row}: expected a text, got {cell!r:.60} of type {type(cell).__name__}; "
+        "read the column as text (numbers too), and leave a missing text empty"
+    )
+
+
+def _is_missing(cell: Any) -> bool:
+    if isinstance(cell, float | np.floating):
+        return math.isnan(cell)
+    # A cell can only be pandas' missing value if somebody imported pandas, so there is no need to do it here.
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and (cell is pandas.NA or cell is pandas.NaT)
+
+
+@dataclass(frozen=True, eq=False)
+class TokenizedTexts:
+    """n texts as numbers of distinct tokens: small in memory, and a table needs one look-up a distinct token.
+
+    Attributes:
+        types: the distinct tokens in order of first appearance.
+        ids: positions in ``types``, all texts end to end, shape (total tokens,), int32.
+        lengths: tokens of each text, shape (n,), int64; 0 for a missing or blank one.
+    """
+
+    types: list[str]
+    ids: NDArray[np.int32]
+    lengths: NDArray[np.int64]
+
+
+def tokenize_texts(
+    texts: Iterable[str | None], rule: str, lower: bool = True, progress: bool = False
+) -> TokenizedTexts:
+    """Tokenize all texts (see ``tokenizer.tokenize``); a missing text has no tokens."""
+    split = check_rule(rule)
+    number: defaultdict[str, int] = defaultdict()
+    number.default_factory = number.__len__
+    ids, lengths = array("i"), array("q")
+    for text in tqdm(texts, desc="Tokenizing", unit=" texts", disable=not progress):
+        tokens = split(text, lower) if text else []
+        ids.extend(map(number.__getitem__, tokens))
+        lengths.append(len(tokens))
+    # Copies, because NumPy refuses to make an array of an empty buffer.
+    return TokenizedTexts(list(number), np.array(ids, np.int32), np.array(lengths, np.int64))

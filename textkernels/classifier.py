@@ -1,0 +1,272 @@
+"""KernelClassifier: texts and labels in, labels with probability and uncertainty out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from embeddings import Encoder, get_encoder
+from textkernels.architecture import Architecture
+from textkernels.engines import choose_kernel
+from textkernels.labels import check_labels
+from textkernels.latent import LatentFit, fit_latent
+from textkernels.named_architectures import named_architecture
+from textkernels.preparation import PreparedTexts, prepare_texts
+from textkernels.probability import class_probabilities, fit_residual_variance, neutral_probabilities
+from textkernels.targets import predicted_class
+
+if TYPE_CHECKING:
+    import os
+
+    import pandas as pd
+
+KERNELS = ("nngp", "ntk")
+STATUSES = ("missing_text", "empty", "no_known_tokens")
+
+
+class KernelClassifier(ClassifierMixin, BaseEstimator):
+    """Classify texts with an infinitely wide network: exact Gaussian-process inference, no training.
+
+    Two classes have the targets -0.5 and 0.5 and the probability Phi(mean / sqrt(variance + s^2)); for C classes
+    the targets are 1 - 1/C and -1/C, and a class's probability is that of its latent output being the largest.
+    s^2 is fitted to leave-one-out predictions of the training texts.
+
+    Args:
+        embedding: name of an encoder (``glove-6b-50d``, ``word2vec``, ...), path of a word-vector file, or an
+            encoder; see :func:`embeddings.get_encoder`.
+        architecture: name (see :func:`textkernels.named_architecture`) or an Architecture.
+        kernel: ``"nngp"`` (random networks, Bayesian) or ``"ntk"`` (an ensemble of trained networks).
+        diag_reg: regularizer in units of the mean of the Gram diagonal, or ``"auto"``: least leave-one-out
+            squared error among 1e-7, 1e-6, ..., 1.
+        random_state: seed of everything random.
+        tokenizer, max_tokens, keep, unknown, scale, workers: see :func:`embeddings.get_encoder`.
+        engine: of the kernel, see :func:`textkernels.gram`.
+        unusable: training texts without a known token are left out and counted (``"drop"``), or a ValueError
+            (``"error"``).
+        progress: show progress bars on standard error.
+
+    Attributes:
+        classes_: labels in the order of probability columns, as they went in.
+        encoder_, architecture_: what was used.
+        n_train_: training texts that were used.
+        fit_report_: counts, choices and times of the fit, plain values.
+
+    Example:
+        >>> clf = KernelClassifier().fit(["good film", "bad film"] * 5, ["pos", "neg"] * 5)
+        >>> clf.predict(["a good one"]).tolist()
+        ['pos']
+    """
+
+    def __init__(
+        self,
+        embedding: Any = "glove-6b-50d",
+        architecture: str | Architecture = "struct-fcn",
+        kernel: str = "nngp",
+        diag_reg: float | str = "auto",
+        random_state: int = 0,
+        tokenizer: str | None = None,
+        max_tokens: int | None = 1000,
+        keep: str = "head",
+        unknown: str = "mask",
+        scale: str = "unit",
+        workers: int | None = None,
+        engine: str = "auto",
+        unusable: str = "drop",
+        progress: bool = False,
+    ) -> None:
+        self.embedding = embedding
+        self.architecture = architecture
+        self.kernel = kernel
+        self.diag_reg = diag_reg
+        self.random_state = random_state
+        self.tokenizer = tokenizer
+        self.max_tokens = max_tokens
+        self.keep = keep
+        self.unknown = unknown
+        self.scale = scale
+        self.workers = workers
+        self.engine = engine
+        self.unusable = unusable
+        self.progress = progress
+
+    def fit(self, texts: Sequence[Any], labels: Sequence[Any], corpus: Sequence[Any] | None = None) -> KernelClassifier:
+        """Fit on labelled texts.
+
+        Args:
+            texts: n texts; None and NaN are missing.
+            labels: n labels: texts, numbers or booleans.
+            corpus: texts on which word vectors are trained, where they are trained (``word2vec``); default: texts.
+
+        Returns: itself.
+
+        Raises:
+            ValueError: lengths that differ, fewer than two classes, a missing label, no usable text of some class,
+                an unknown option; the message says what to change.
+            TypeError: a cell that is neither a text nor missing.
+        """
+        texts = _as_list(texts)
+        classes, codes = check_labels(labels)
+        self._check(texts, codes)
+        clock = _Clock()
+        encoder = self._encoder().fit(texts, corpus, progress=self.progress)
+        clock.lap("vectors")
+        architecture = self.architecture
+        self.architecture_ = named_architecture(architecture) if isinstance(architecture, str) else architecture
+        kernel = choose_kernel(self.architecture_, self.engine)
+        self.longest_ = self.max_tokens or 4 * max(encoder.encode(texts).n_tokens, default=1)
+        train = prepare_texts(texts, encoder, kernel, self.longest_, self.progress, "training texts")
+        clock.lap("documents")
+        self._check_usable(train, classes, codes)
+        ntk, codes = self.kernel == "ntk", codes[train.rows]
+        fitted = fit_latent(
+            kernel, train.documents, codes, len(classes), ntk, self.diag_reg, self.random_state, self.progress
+        )
+        clock.lap("inference")
+        held_out = fitted.leave_one_out
+        self.residual_variance_ = fit_residual_variance(held_out.mean, held_out.variance, codes[held_out.rows])
+        self.classes_, self.encoder_, self.latent_ = classes, encoder, fitted.model
+        self.class_shares_ = np.bincount(codes, minlength=len(classes)) / len(codes)
+        self.n_train_ = len(codes)
+        self.fit_report_ = _report(train, fitted, clock.seconds)
+        return self
+
+    def predict(self, texts: Sequence[Any]) -> np.ndarray:
+        """Labels (n,), as they went in. A text without known tokens gets the majority class of the training texts."""
+        return self.classes_[self._predict(texts)[1]]
+
+    def predict_proba(self, texts: Sequence[Any]) -> np.ndarray:
+        """Probabilities (n, C) in the order of ``classes_``; a row's largest is the predicted class."""
+        return self._predict(texts)[2]
+
+    def decision_function(self, texts: Sequence[Any]) -> np.ndarray:
+        """Latent means: (n,) of the second class for two classes, (n, C) for more; 0 without known tokens."""
+        mean = self._predict(texts)[3]
+        return mean[:, 0] if mean.shape[1] == 1 else mean
+
+    def predict_table(self, texts: Sequence[Any], progress: bool = False) -> pd.DataFrame:
+        """One row a text, in order.
+
+        Columns: prediction; probability_<class> for every class; mean and std of the latent function of the
+        predicted class; status (ok, missing_text, empty, no_known_tokens); n_tokens of the whole text; coverage:
+        share of the kept tokens that have a vector; truncated; n_dropped: tokens cut. A row that is not ok has mean
+        0, the prior's std, the class shares of the training texts as probabilities and their majority class.
+        """
+        import pandas as pd
+
+        prepared, codes, probabilities, mean, std = self._predict(texts, progress)
+        chosen = mean[:, 0] * np.where(codes == 1, 1.0, -1.0) if mean.shape[1] == 1 else None
+        if chosen is None:
+            chosen = mean[np.arange(len(mean)), codes]
+        columns: dict[str, Any] = {"prediction": self.classes_[codes]}
+        columns |= {f"probability_{name}": probabilities[:, place] for place, name in enumerate(self.classes_)}
+        columns |= {"mean": chosen + 0.0, "std": std, "status": prepared.status, "n_tokens": prepared.n_tokens}
+        columns |= {
+            "coverage": prepared.coverage,
+            "truncated": prepared.n_dropped > 0,
+            "n_dropped": prepared.n_dropped,
+        }
+        return pd.DataFrame(columns)
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write the model to a folder; :func:`textkernels.load` reads it back."""
+        from textkernels.persistence import save
+
+        save(self, folder)
+
+    def _encoder(self) -> Any:
+        if isinstance(self.embedding, Encoder):
+            return self.embedding
+        return get_encoder(
+            self.embedding,
+            tokenizer=self.tokenizer,
+            max_tokens=self.max_tokens,
+            keep=self.keep,
+            unknown=self.unknown,
+            scale=self.scale,
+            seed=self.random_state,
+            workers=self.workers,
+            progress=self.progress,
+        )
+
+    def _check(self, texts: list[Any], codes: np.ndarray) -> None:
+        if len(texts) != len(codes):
+            raise ValueError(f"expected one label a text, got {len(texts):,} texts and {len(codes):,} labels")
+        if self.kernel not in KERNELS:
+            raise ValueError(f"expected kernel to be one of {', '.join(KERNELS)}; got {self.kernel!r}")
+        if self.unusable not in ("drop", "error"):
+            raise ValueError(f"expected unusable to be drop or error, got {self.unusable!r}")
+
+    def _check_usable(self, train: PreparedTexts, classes: np.ndarray, codes: np.ndarray) -> None:
+        bad = np.flatnonzero(train.status != "ok")
+        if len(bad) and self.unusable == "error":
+            raise ValueError(
+                f"expected a known token in every training text, got {len(bad):,} without (first: row {bad[0] + 1}, "
+                f"{train.status[bad[0]]}); leave them out, or use unusable='drop'"
+            )
+        absent = np.setdiff1d(np.arange(len(classes)), codes[train.rows])
+        if len(absent):
+            raise ValueError(
+                f"expected a usable text of every class, got none of {classes[absent[0]]!r}: all its texts are "
+                "missing, empty or without known tokens; use vectors that know its words"
+            )
+
+    def _predict(
+        self, texts: Sequence[Any], progress: bool = False
+    ) -> tuple[PreparedTexts, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Prepared texts, class codes (n,), probabilities (n, C), latent means (n, C or 1) and std (n,)."""
+        check_is_fitted(self, "latent_")
+        texts = _as_list(texts)
+        prepared = prepare_texts(texts, self.encoder_, self.latent_.kernel, self.longest_, progress, "texts")
+        latent = self.latent_.predict(prepared.documents)
+        n, rows = len(texts), prepared.rows
+        mean, std = np.zeros((n, latent.mean.shape[1])), np.full(n, self.latent_.prior_std)
+        mean[rows], std[rows] = latent.mean, np.sqrt(latent.variance)
+        probabilities = neutral_probabilities(self.class_shares_, n)
+        codes = np.full(n, int(np.argmax(self.class_shares_)))
+        if len(rows):
+            codes[rows] = predicted_class(latent.mean)
+            probabilities[rows] = class_probabilities(latent.mean, latent.variance, self.residual_variance_)
+        return prepared, codes, probabilities, mean, std
+
+
+class _Clock:
+    """Seconds by stage."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, stage: str) -> None:
+        now = time.perf_counter()
+        self.seconds[stage] = round(now - self._last, 3)
+        self._last = now
+
+
+def _as_list(texts: Any) -> list[Any]:
+    if isinstance(texts, str):
+        raise TypeError("expected a list of texts, got one text; put it in a list")
+    return list(texts)
+
+
+def _report(train: PreparedTexts, fitted: LatentFit, seconds: dict[str, float]) -> dict[str, Any]:
+    """What the command prints and the model keeps: plain numbers and texts."""
+    dropped = {status: int((train.status == status).sum()) for status in STATUSES}
+    return {
+        "n": len(train.status),
+        "n_used": len(train.rows),
+        "dropped": {status: count for status, count in dropped.items() if count},
+        "coverage": float(train.coverage[train.n_tokens > 0].mean()),
+        "truncated_rows": int((train.n_dropped > 0).sum()),
+        "tokens_dropped": int(train.n_dropped.sum()),
+        "solver": fitted.solver,
+        "diag_reg": fitted.diag_reg,
+        "jitter": fitted.jitter,
+        "selection": fitted.selection.to_dict() if fitted.selection else None,
+        "log_marginal_likelihood": fitted.log_marginal_likelihood,
+        "seconds": seconds,
+    }

@@ -1,0 +1,61 @@
+"""textkernels evaluate: how well a model does on labelled texts it has not seen."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from textkernels.cli.options import MAIN, Command, common_options, data_options, labelled_rows, note, option, read_data
+
+
+@click.command(cls=Command, short_help="Compare a model with labelled texts: accuracy, calibration, confusion.")
+@data_options(labels=True)
+@option("--model", group=MAIN, metavar="DIR", required=True, help="Folder of the fitted model.")
+@option("--json", "json_file", group=MAIN, metavar="FILE", help="Write the metrics to FILE, too.")
+@common_options
+def evaluate(data: str, model: str, json_file: str | None, quiet: bool, reading: dict[str, Any]) -> None:
+    """Compare a model's predictions with the labels of DATA.
+
+    Prints accuracy, macro F1, log loss, Brier score, expected calibration error, a table of the classes and the
+    confusion matrix. Rows without usable text count; they are predicted from the shares of the classes.
+
+    \b
+    textkernels evaluate test.parquet --model imdb.model --json metrics.json
+    textkernels evaluate aclImdb/test --model imdb.model
+    """
+    from textkernels import evaluation
+    from textkernels.cli.prediction import load_model, predict_rows
+    from textkernels.labels import match_labels
+    from textkernels.tables import write_whole
+
+    if json_file is not None and not Path(json_file).absolute().parent.is_dir():
+        raise ValueError(f"{json_file}: there is no folder {Path(json_file).parent}; make it first")
+    classifier = load_model(model)
+    drop_unlabeled = reading.pop("drop_unlabeled")
+    dataset = labelled_rows(read_data(data, quiet=quiet, require_labels=True, **reading), drop_unlabeled)
+    classes = list(classifier.classes_)
+    labels = match_labels(dataset.labels or [], classes)
+    unknown = next((row for row, label in enumerate(labels) if label not in classes), None)
+    if unknown is not None and not any(label in classes for label in labels):
+        named = ", ".join(repr(str(label)) for label in classes[:10])
+        raise ValueError(
+            f"{dataset.place(unknown)}: expected the labels of the model ({named}), got {labels[unknown]!r}; no "
+            "row has a label that the model knows"
+        )
+    table = predict_rows(classifier, dataset.texts, quiet)
+    probabilities = table[[f"probability_{label}" for label in classes]].to_numpy(dtype=float)
+    metrics = evaluation.evaluate(labels, table["prediction"].tolist(), probabilities, classes)
+    if json_file is not None:
+        with write_whole(json_file) as file:
+            file.write((json.dumps(metrics, indent=2, ensure_ascii=False) + "\n").encode())
+    not_ok = table["status"][table["status"] != "ok"].value_counts()
+    if len(not_ok):
+        counts = ", ".join(f"{count:,} {status}" for status, count in not_ok.items())
+        note(f"{int(not_ok.sum()):,} rows without usable text were predicted from the class shares ({counts}).")
+    from textkernels.cli.summary import evaluation_summary
+
+    for line in evaluation_summary(metrics):
+        click.echo(line)

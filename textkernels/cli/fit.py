@@ -1,0 +1,152 @@
+"""textkernels fit: a model from labelled texts."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from textkernels.cli.options import (
+    MAIN,
+    MODEL,
+    TOKENS,
+    Command,
+    common_options,
+    data_options,
+    labelled_rows,
+    option,
+    read_data,
+)
+
+
+def _diag_reg(ctx: click.Context, param: click.Parameter, value: str) -> str | float:
+    if value == "auto":
+        return value
+    try:
+        number = float(value)
+    except ValueError:
+        number = math.nan
+    if not (math.isfinite(number) and number >= 0):
+        raise click.BadParameter(f"expected auto or a number >= 0, got {value!r}")
+    return number
+
+
+@click.command(cls=Command, short_help="Fit a classifier to labelled texts.")
+@data_options(labels=True)
+@option("--model", group=MAIN, metavar="DIR", required=True, help="Folder to write the model to.")
+@option("--limit", group=MAIN, type=click.IntRange(min=2), metavar="N", help="Fit on a stratified sample of N rows.")
+@option("--seed", group=MAIN, type=click.IntRange(min=0), default=0, metavar="S", help="Seed of every random draw.")
+@option("--workers", group=MAIN, type=click.IntRange(min=1), metavar="N", help="Threads.  [default: all cores]")
+@option(
+    "--embedding",
+    group=MODEL,
+    default="glove-6b-50d",
+    metavar="NAME|FILE",
+    help="Packaged vectors, word2vec (trained on DATA's texts), or a GloVe or word2vec file.",
+)
+@option(
+    "--architecture",
+    group=MODEL,
+    default="struct-fcn",
+    metavar="NAME|FILE",
+    help="gap, gap-fcn, struct, struct-fcn, or a .toml file.",
+)
+@option(
+    "--kernel",
+    group=MODEL,
+    type=click.Choice(["nngp", "ntk"]),
+    default="nngp",
+    help="Which limit of the network.",
+)
+@option(
+    "--diag-reg",
+    group=MODEL,
+    default="auto",
+    metavar="auto|X",
+    callback=_diag_reg,
+    help="Noise in units of the mean diagonal; auto chooses by leave-one-out.",
+)
+@option("--tokenizer", group=TOKENS, metavar="NAME", help="keras or treebank.  [default: the embedding's own]")
+@option(
+    "--max-tokens",
+    group=TOKENS,
+    type=click.IntRange(min=1),
+    default=1000,
+    metavar="N",
+    help="Longer texts are cut.",
+)
+@option(
+    "--keep",
+    group=TOKENS,
+    type=click.Choice(["head", "tail", "head+tail"]),
+    default="head",
+    help="What of a longer text stays.",
+)
+@option(
+    "--unknown",
+    group=TOKENS,
+    type=click.Choice(["mask", "zero"]),
+    default="mask",
+    help="Unknown words: left out, or zero vectors.",
+)
+@option(
+    "--scale",
+    group=TOKENS,
+    type=click.Choice(["unit", "none"]),
+    default="unit",
+    help="Rescale vectors to mean square 1, or leave them.",
+)
+@common_options
+def fit(
+    data: str,
+    model: str,
+    limit: int | None,
+    seed: int,
+    architecture: str,
+    quiet: bool,
+    reading: dict[str, Any],
+    **settings: Any,
+) -> None:
+    """Fit a classifier to the labelled texts of DATA and write it to a folder.
+
+    \b
+    textkernels fit bundled:imdb --model imdb.model --limit 6000
+    textkernels fit reviews.csv --text-column review --label-column stars --model stars.model
+    textkernels fit aclImdb/train --embedding word2vec --kernel ntk --model acl.model
+    textkernels fit tfds:imdb_reviews/train --data-dir datasets --model imdb.model
+    """
+    import textkernels as tk
+    from textkernels.cli.summary import fit_summary
+    from textkernels.labels import check_labels, stratified_sample
+
+    check_target(Path(model))
+    network = tk.Architecture.load(architecture) if architecture.endswith(".toml") else architecture
+    drop_unlabeled = reading.pop("drop_unlabeled")
+    everything = read_data(data, quiet=quiet, require_labels=True, **reading)
+    dataset = labelled_rows(everything, drop_unlabeled)
+    check_labels(dataset.labels or [])
+    if limit is not None:
+        dataset = dataset.select(stratified_sample(dataset.labels or [], limit, seed))
+    classifier = tk.KernelClassifier(architecture=network, random_state=seed, progress=not quiet, **settings)
+    # Vectors trained on the user's texts see all of them, whatever rows are fitted.
+    corpus = [text for text in everything.texts if text is not None] if len(dataset) < len(everything) else None
+    classifier.fit(dataset.texts, dataset.labels, corpus=corpus)
+    classifier.save(model)
+    if not quiet:
+        for line in fit_summary(classifier.fit_report_, classifier.classes_, dataset.labels or []):
+            click.echo(line)
+        click.echo(f"Model written to {model}.")
+
+
+def check_target(folder: Path) -> None:
+    """Fail before the computing if the model cannot be written there."""
+    existing = folder.absolute()
+    while not existing.exists():
+        existing = existing.parent
+    if not existing.is_dir():
+        raise ValueError(f"{existing}: expected a folder for the model, got a file")
+    if not os.access(existing, os.W_OK):
+        raise ValueError(f"{existing}: the folder cannot be written to")

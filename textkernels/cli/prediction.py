@@ -1,0 +1,44 @@
+"""Predictions for all rows of a dataset, a chunk at a time with a progress bar."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# A chunk of the kernel against 25,000 training rows is 200 MB at this size.
+CHUNK = 1000
+
+
+def load_model(folder: str) -> Any:
+    """The fitted model in a folder; ValueError that says how to make one if there is none."""
+    if not Path(folder).is_dir():
+        raise ValueError(f"{folder}: there is no such model; make one with: textkernels fit DATA --model {folder}")
+    import textkernels as tk
+
+    return tk.load(folder)
+
+
+def predict_rows(model: Any, texts: Sequence[str | None], quiet: bool) -> pd.DataFrame:
+    """predict_table of all texts, (n, columns) in their order."""
+    import pandas as pd
+    from tqdm import tqdm
+
+    chunks = []
+    with tqdm(total=len(texts), desc="scoring", unit="row", disable=quiet) as bar:
+        for start in range(0, len(texts), CHUNK):
+            chunk = texts[start : start + CHUNK]
+            chunks.append(model.predict_table(chunk, progress=False))
+            bar.update(len(chunk))
+    return pd.concat(chunks, ignore_index=True)
+
+
+def status_summary(table: pd.DataFrame) -> str:
+    """Counts of rows by status, and of truncated ones."""
+    counts = table["status"].value_counts()
+    parts = [f"{counts[status]:,} {status}" for status in counts.index]
+    truncated = int(table["truncated"].sum()) if "truncated" in table else 0
+    return ", ".join(parts) + (f"; {truncated:,} texts truncated" if truncated else "")
