@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import altair as alt
+import numpy as np
 import pandas as pd
 
-from app.services import Review, normal_density
+from app.services import Review
 
 ACCENT, MUTED = "#2a6f97", "#b8c4cc"
 
 
-def probability_chart(review: Review) -> alt.Chart:
+def probability_chart(review: Review) -> alt.LayerChart:
     """One bar a class, the predicted one in color."""
     frame = pd.DataFrame({"class": list(review.probabilities), "probability": list(review.probabilities.values())})
     base = alt.Chart(frame).encode(
@@ -22,36 +23,36 @@ def probability_chart(review: Review) -> alt.Chart:
         tooltip=["class", alt.Tooltip("probability:Q", format=".1%")],
     )
     return (bars + base.mark_text(align="left", dx=5).encode(text=alt.Text("probability:Q", format=".1%"))).properties(
-        height=44 * len(frame) + 30
+        height=alt.Step(36)
     )
 
 
-def latent_chart(review: Review) -> alt.LayerChart:
-    """Density of the latent function after reading the review, against the one before."""
-    spread = 3.2 * max(review.prior_std, review.std)
-    low, high = min(-spread, review.mean - spread), max(spread, review.mean + spread)
-    grid = [low + (high - low) * step / 200 for step in range(201)]
-    curves = {"before reading": (0.0, review.prior_std), "after reading": (review.mean, review.std)}
-    frame = pd.DataFrame(
-        [
-            {"latent value": x, "density": normal_density(x, mean, std), "belief": name}
-            for name, (mean, std) in curves.items()
-            for x in grid
-        ]
+def evidence_chart(review: Review) -> alt.Chart:
+    """Where the label may lie around the latent mean: the area right of 0 is the probability of the predicted class.
+
+    For two classes, where probability = Phi(mean / spread).
+    """
+    low, high = min(review.mean - 3.2 * review.spread, -0.6), max(review.mean + 3.2 * review.spread, 0.6)
+    grid = np.union1d(np.linspace(low, high, 241), [0.0])
+    density = np.exp(-0.5 * ((grid - review.mean) / review.spread) ** 2)
+    other = next(name for name in review.probabilities if name != review.prediction)
+    sides = [(grid <= 0, other, MUTED), (grid >= 0, review.prediction, ACCENT)]
+    frame = pd.concat(
+        pd.DataFrame({"latent value": grid[side], "density": density[side], "side": f"speaks for {name}"})
+        for side, name, _ in sides
     )
-    area = (
+    return (
         alt.Chart(frame)
-        .mark_area(opacity=0.45, line=True)
+        .mark_area(opacity=0.8)
         .encode(
-            x=alt.X("latent value:Q", title=f"latent value of “{review.prediction}”"),
+            x=alt.X("latent value:Q", title="latent value, with the spread of labels around it"),
             y=alt.Y("density:Q", title=None, axis=None, stack=None),
             color=alt.Color(
-                "belief:N",
+                "side:N",
                 title=None,
-                scale=alt.Scale(domain=list(curves), range=[MUTED, ACCENT]),
+                scale=alt.Scale(domain=list(frame["side"].unique()), range=[color for *_, color in sides]),
                 legend=alt.Legend(orient="top"),
             ),
         )
+        .properties(height=190)
     )
-    rule = alt.Chart(pd.DataFrame({"x": [0.0]})).mark_rule(strokeDash=[4, 4], color="#666").encode(x="x:Q")
-    return (area + rule).properties(height=190)

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 EXAMPLES = {
     "A warm one": (
         "I went in expecting very little and left grinning. The two leads are wonderful together, the script is sharp "
@@ -42,15 +44,17 @@ class Token:
 class Review:
     """A scored review.
 
-    ``probabilities`` by class name; ``mean`` and ``std`` of the latent function of the predicted class;
-    ``prior_std`` is its standard deviation before any review was read.
+    ``probabilities`` by class name; ``mean`` and ``std`` of the latent function of the predicted class; ``spread``
+    is the standard deviation of a label around that mean, uncertainty of the mean included; ``unusual`` is the share
+    of training reviews whose latent value would be surer, were their own label unknown.
     """
 
     prediction: str
     probabilities: dict[str, float]
     mean: float
     std: float
-    prior_std: float
+    spread: float
+    unusual: float
     status: str
     tokens: tuple[Token, ...]
 
@@ -114,13 +118,13 @@ def score_review(model: Any, text: str) -> Review:
     row = model.predict_table([text]).iloc[0]
     names = [str(name) for name in model.classes_]
     tokens = tuple(Token(word, kept, known) for word, kept, known in model.encoder_.explain(text))
-    neutral = model.predict_table([""]).iloc[0]
     return Review(
         prediction=str(row["prediction"]),
         probabilities={name: float(row[f"probability_{name}"]) for name in names},
         mean=float(row["mean"]),
         std=float(row["std"]),
-        prior_std=float(neutral["std"]),
+        spread=math.hypot(float(row["std"]), math.sqrt(model.residual_variance_)),
+        unusual=float(np.interp(row["std"], model.fit_report_["std_quantiles"], np.linspace(0, 1, 21))),
         status=str(row["status"]),
         tokens=tokens,
     )
@@ -137,8 +141,3 @@ def status_message(status: str) -> str | None:
             "class among the training reviews, with the widest uncertainty it knows."
         ),
     }[status]
-
-
-def normal_density(x: float, mean: float, std: float) -> float:
-    """Density of N(mean, std^2) at x."""
-    return math.exp(-0.5 * ((x - mean) / std) ** 2) / (std * math.sqrt(2 * math.pi))

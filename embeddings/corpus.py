@@ -38,8 +38,8 @@ class CorpusTraining:
         hs: 1 hierarchical softmax (with ``negative=0``).
         sample: words more frequent than this share are thinned out.
         seed: of the initial vectors and all draws.
-        workers: threads. 1: the same texts and options give bit-equal vectors, in any process. None: all
-            cores, whose threads race, so that repeats differ in the last digits and more.
+        workers: threads. 1: the same texts and options give bit-equal vectors in any process (with the same
+            gensim, BLAS and kind of processor). None: all cores, whose threads race, so that no two runs agree.
         cache_dir: folder for finished vectors; None: textkernels in the user's cache folder. The key is made
             of the tokens, the options and gensim's version.
 
@@ -184,13 +184,13 @@ def _cache_folder(cache_dir: str | os.PathLike[str] | None) -> Path:
 
 def _read_cache(path: Path, name: str) -> WordVectors | None:
     """The vectors in a cache file, None if there is none or it is damaged (it is then made again)."""
+    if not path.is_file():
+        return None
     try:
-        with np.load(path, allow_pickle=False) as arrays:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
             report = LoadReport(name, "trained", *arrays["vectors"].shape)
             return WordVectors.from_arrays({key: arrays[key] for key in ("words", "vectors")}, report)
-    except FileNotFoundError:
-        return None
-    except Exception as error:
+    except Exception as error:  # a damaged archive raises errors of many kinds
         warnings.warn(f"{path.name}: damaged cache file, trained again ({type(error).__name__})", stacklevel=2)
         return None
 

@@ -62,7 +62,8 @@ def read_vector_file(path: str | PathLike[str], on_bad_row: str = "error", progr
             f"{path.name}: {error}; mend the file or get it again, or use what is good of it with on_bad_row='skip'"
         ) from None
     if not words:
-        raise ValueError(f"{path.name}: expected at least one word with {layout.dim} numbers, found none")
+        problem = f"; first problem: {rows.skipped[0]}" if rows.skipped else f" before its end: {rows.cut}"
+        raise ValueError(f"{path.name}: expected at least one word with {layout.dim} numbers, found none{problem}")
     _warn(path.name, layout, rows)
     report = LoadReport(
         name=path.name,

@@ -83,7 +83,7 @@ def find_layout(path: Path) -> Layout:
     if announced:
         return _with_header(path, (int(announced[1]), int(announced[2])), rest)
     dim = _infer_dim(head)
-    if not _is_text(head) or dim is None:
+    if dim is None or _has_control_bytes(head):
         raise ValueError(
             f"{path.name}: expected lines of a word and its numbers, or a first line 'count dimension', "
             f"got {first[:40]!r}; give a GloVe or word2vec file"
@@ -125,7 +125,11 @@ def _is_text(sample: bytes) -> bool:
         codecs.getincrementaldecoder("utf-8")().decode(sample)
     except UnicodeDecodeError:
         return False
-    return not any(byte < 32 and byte not in b"\t\n\r" for byte in sample)
+    return not _has_control_bytes(sample)
+
+
+def _has_control_bytes(sample: bytes) -> bool:
+    return any(byte < 32 and byte not in b"\t\n\r" for byte in sample[:4096])
 
 
 def _infer_dim(sample: bytes) -> int | None:

@@ -89,9 +89,9 @@ def test_masked_values_are_ignored_whatever_they_are():
     np.testing.assert_array_equal(docs.lengths, [1, 1])
     with pytest.raises(ValueError, match="boolean"):
         Sequences.from_padded(values, mask.astype(int))
-    with pytest.raises(ValueError, match="row 1: .*empty"):
+    with pytest.raises(ValueError, match=r"row 1: .*empty"):
         Sequences.from_padded(values, np.array([[False, True], [False, False]]))
-    with pytest.raises(ValueError, match="row 0: .*NaN"):
+    with pytest.raises(ValueError, match=r"row 0: .*NaN"):
         Sequences.from_padded(values, np.array([[True, True], [True, False]]))
     with pytest.raises(ValueError, match="mask"):
         Sequences.from_padded(values, mask[:1])

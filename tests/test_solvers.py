@@ -269,7 +269,7 @@ def test_one_document() -> None:
 @pytest.mark.parametrize("diag_reg", [1e-6, 1e-2, 1.0])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_primal_is_the_dual(diag_reg: float, dtype: type) -> None:
-    phi = features().astype(dtype)
+    phi: np.ndarray = features().astype(dtype)
     exact = phi.astype(np.float64)
     dense = exact @ exact.T
     inverse = np.linalg.inv(regularized(dense, diag_reg))

@@ -1,5 +1,7 @@
-"""Tokenizers. Oracles: tokens by hand; Keras's own function; a one-line rewriting of its documented rule."""
+"""Tokenizers. Oracles: tokens by hand, and Keras's own function."""
 
+import json
+import os
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 from embeddings import Truncation, tokenize
 
 REVIEWS = [
-    'It\'s a "great" film!<br /><br />Don\'t miss it -- 10/10.',
+    "It's a \"great\" film!<br /><br />Don't miss it -- 10/10.",
     "naïve\tcafé\r\nand\x0bmore\u00a0still",
     "[x] {y} ~z~ `q` ^w^ |v| a_b a@b #c $5 %6 &amp; *s* (p) + = < > ? / \\ ; : ,",
     "İstanbul STRASSE ß 'quoted' rock'n'roll’s",
@@ -63,8 +65,6 @@ def test_keras_agrees_with_keras():
         "import sys, json; from keras.src.legacy.preprocessing.text import text_to_word_sequence as split\n"
         "print(json.dumps([split(text) for text in json.loads(sys.argv[1])]))"
     )
-    import json
-    import os
 
     command = [sys.executable, "-c", code, json.dumps(REVIEWS)]
     environment = {**os.environ, "KERAS_BACKEND": "numpy"}
@@ -96,8 +96,9 @@ def test_long_runs_of_one_thing_end(rule, piece):
 
 
 def test_glove_knows_the_tokens_of_real_reviews():
-    import pandas as pd
     from importlib.resources import files
+
+    import pandas as pd
 
     from embeddings.packaged import load_glove_6b_50d
 

@@ -33,6 +33,8 @@ def decode_text(data: bytes, name: str, encoding: str | None = None) -> str:
     try:
         return data.decode(codec).removeprefix("\ufeff")
     except UnicodeDecodeError as error:
+        if codec == "utf-8" and b"\0" in data:
+            raise ValueError(f"{name}: the file holds NUL bytes; is it UTF-16 (--encoding utf-16)?") from error
         line = data.count(b"\n", 0, error.start) + 1
         raise ValueError(
             f"{name}, line {line}: byte 0x{data[error.start]:02x} at offset {error.start} is not {codec}; give the "

@@ -8,9 +8,12 @@ import numpy as np
 
 BINS = 15
 
+# Probabilities read back from a file have lost digits.
+SUM_TOLERANCE = 1e-3
+
 
 def evaluate(
-    y_true: Iterable[Any], y_pred: Iterable[Any], probabilities: np.ndarray, classes: Sequence[Any]
+    y_true: Iterable[Any], y_pred: Iterable[Any], probabilities: np.ndarray, classes: Sequence[Any] | np.ndarray
 ) -> dict[str, Any]:
     """All metrics of one test set; only numbers, text, lists and dictionaries, ready for JSON.
 
@@ -26,9 +29,10 @@ def evaluate(
 
     Arguments:
         y_true, y_pred: n labels.
-        probabilities: (n, C), columns in the order of `classes`.
+        probabilities: (n, C), columns in the order of `classes`; rows sum to 1, up to the digits of a file.
         classes: the C labels that the model knows.
-    Raises: ValueError for lengths that differ, no rows, or when the model knows none of the true labels.
+    Raises: ValueError for lengths that differ, no rows, numbers that are no probabilities, a prediction outside
+        `classes`, or when the model knows none of the true labels.
     """
     from sklearn.metrics import accuracy_score, confusion_matrix, f1_score, log_loss
 
@@ -37,7 +41,7 @@ def evaluate(
     names, true = _codes(y_true, known, extend=True)
     _, predicted = _codes(y_pred, known, extend=False)
     _check(true, predicted, probabilities, known)
-    padded = np.pad(probabilities, ((0, 0), (0, len(names) - len(known))))
+    padded = np.pad(probabilities / probabilities.sum(axis=1, keepdims=True), ((0, 0), (0, len(names) - len(known))))
     table = reliability(true == predicted, padded.max(axis=1))
     labels = list(range(len(names)))
     return {
@@ -131,6 +135,10 @@ def _check(true: np.ndarray, predicted: np.ndarray, probabilities: np.ndarray, k
         )
     if probabilities.ndim != 2 or probabilities.shape[1] != len(known):
         raise ValueError(f"expected one column for each of {len(known)} classes, got shape {probabilities.shape}")
+    wrong = (np.abs(probabilities.sum(axis=1) - 1.0) > SUM_TOLERANCE) | ~(probabilities >= 0.0).all(axis=1)
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise ValueError(f"expected probabilities that sum to 1, got {probabilities[row].tolist()} in row {row}")
 
 
 def _plain(label: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Bridge to neural-tangents: an architecture as a stax network of finite width, and its kernel as a reference.
+"""Bridge to neural-tangents: an architecture as a stax network of finite width.
 
 neural-tangents is imported only when a function here is called: ``pip install 'textkernels[reference]'``.
 What stax cannot express raises NotImplementedError and says what differs:
@@ -20,9 +20,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from embeddings import Sequences
 from textkernels.architecture import Architecture
 from textkernels.layers import Activation, Conv, Dense, GlobalAveragePool, LayerNorm, Positions, Residual, SelfAttention
 
@@ -54,96 +51,36 @@ def to_stax(
         ImportError: neural-tangents is missing.
         NotImplementedError: naming the layer and the difference.
     """
+    return build_stax(architecture, width, heads, outputs, length, extra_dense)[0]
+
+
+def build_stax(
+    architecture: Architecture,
+    width: int = 1,
+    heads: int = 1,
+    outputs: int = 1,
+    length: int | None = None,
+    extra_dense: int = 0,
+) -> tuple[tuple[Any, Any, Any], int]:
+    """As :func:`to_stax`, and in how many places ``extra_dense`` was needed."""
     builder = _Builder(_stax(), width, heads, length, extra_dense)
-    with _quietly():
+    with quietly():
         layers = builder.stack(architecture.layers, first=True)
         if isinstance(architecture.layers[-1], Dense):
             layers[-1] = builder.dense(architecture.layers[-1], outputs)
-        return builder.stax.serial(*layers)
+        return builder.stax.serial(*layers), builder.places
 
 
-def reference_gram(
-    architecture: Architecture,
-    documents: Sequences,
-    other: Sequences | None = None,
-    kind: str = "nngp",
-    batch: int | None = None,
-    x64: bool = True,
-) -> Any:
-    """The kernel by neural-tangents, on documents padded to the longest: the arguments of ``tk.gram``, slowly.
-
-    Args:
-        architecture: the network.
-        documents, other: n and m documents; ``other=None``: the symmetric matrix of ``documents``.
-        kind: ``"nngp"``, ``"ntk"`` or ``"both"``.
-        batch: documents a side of one compiled call, which takes O((batch tokens)^2) memory; None: all at once,
-            not compiled.
-        x64: whether to compute in float64. The global setting of JAX stays as it is.
-
-    Returns: (n, m) float64, or the pair (nngp, ntk) for ``"both"``.
-
-    Raises: as :func:`to_stax`.
-    """
-    from jax.experimental import disable_x64, enable_x64
-
-    _check_kernel(architecture.layers)
-    arguments = _padded(documents, other)
-    length = _common_length(documents, other)
-    needed = _needs_dense(architecture.layers)
-    with enable_x64() if x64 else disable_x64(), _quietly():
-        nngp, ntk = _evaluate(architecture, length, 1 if needed else 0, kind, batch, arguments)
-        if kind != "nngp" and needed:
-            # Theta is affine in the number of extra layers: from 1 and 2 of them follows 0.
-            ntk = 2 * ntk - _evaluate(architecture, length, 2, "ntk", batch, arguments)[1]
-    return {"nngp": nngp, "ntk": ntk, "both": (nngp, ntk)}[kind]
-
-
-def _evaluate(
-    architecture: Architecture, length: int | None, extra: int, kind: str, batch: int | None, arguments: Any
-) -> tuple[Any, Any]:
-    import jax
-
-    kernel = to_stax(architecture, length=length, extra_dense=extra)[2]
-    wanted = {"nngp": ("nngp",), "ntk": ("ntk",), "both": ("nngp", "ntk")}[kind]
-
-    def compute(x: Any, y: Any) -> tuple[Any, ...]:
-        return tuple(kernel(x, y, wanted, mask_constant=math.nan))
-
-    x, y = arguments
-    if batch is None:
-        blocks = [[compute(x, y)]]
-    else:
-        compute = jax.jit(compute)
-        columns = _batches(x if y is None else y, batch)
-        blocks = [
-            [compute(rows, None if y is None and i == j else column) for j, column in enumerate(columns)]
-            for i, rows in enumerate(_batches(x, batch))
-        ]
-    shape = (len(x), len(x if y is None else y))
-    parts = [
-        np.block([[np.asarray(block[part], np.float64) for block in row] for row in blocks])[: shape[0], : shape[1]]
-        for part in range(len(wanted))
-    ]
-    matrices = dict(zip(wanted, parts, strict=True))
-    return matrices.get("nngp"), matrices.get("ntk")
-
-
-def _batches(x: np.ndarray, batch: int) -> list[np.ndarray]:
-    """Equal batches, one compilation for all; the last is filled up with its first document."""
-    parts = [x[start : start + batch] for start in range(0, len(x), batch)]
-    missing = batch - len(parts[-1])
-    return [*parts[:-1], np.concatenate([parts[-1], np.repeat(parts[-1][:1], missing, axis=0)])]
-
-
-@dataclass(frozen=True)
+@dataclass
 class _Builder:
-    """Layers of ours to layers of stax."""
+    """Layers of ours to layers of stax; ``places`` counts where ``extra_dense`` was needed."""
 
     stax: Any
     width: int
     heads: int
     length: int | None
     extra_dense: int
+    places: int = 0
 
     def stack(self, layers: Sequence[Any], first: bool = False, gaussian: bool = False) -> list[Any]:
         """``gaussian``: whether the values that come in are Gaussian of mean 0, as stax tracks it."""
@@ -151,6 +88,7 @@ class _Builder:
         for layer in layers:
             if (first and not isinstance(layer, Dense | Conv)) or _wants_gaussian(layer, gaussian):
                 self._check_extra(layer, gaussian)
+                self.places += 1
                 result += [self.stax.Dense(self.width)] * self.extra_dense
                 gaussian = gaussian or self.extra_dense > 0
             result += self._layer(layer, gaussian)
@@ -250,49 +188,9 @@ def _is_gaussian(layer: Any, gaussian: bool) -> bool:
     return gaussian and not isinstance(layer, Activation)
 
 
-def _needs_dense(layers: Sequence[Any]) -> bool:
-    """Whether any layer needs a Dense in front; a padded batch also before the first layer."""
-    gaussian, needed = False, not isinstance(layers[0], Dense | Conv)
-    for layer in layers:
-        needed = needed or _wants_gaussian(layer, gaussian)
-        gaussian = _is_gaussian(layer, gaussian) or _wants_gaussian(layer, gaussian)
-        needed = needed or (isinstance(layer, Residual) and _needs_inner(layer.layers))
-    return needed
-
-
-def _needs_inner(layers: Sequence[Any]) -> bool:
-    return False
-
-
-def _check_kernel(layers: Sequence[Any]) -> None:
-    for layer in layers:
-        if isinstance(layer, Residual):
-            _check_kernel(layer.layers)
-        if isinstance(layer, SelfAttention) and layer.scaling == "sqrt" and layer.scores != "identity":
-            raise NotImplementedError(
-                f"SelfAttention: neural-tangents has no kernel for sqrt scaling with {layer.scores} scores"
-            )
-
-
-def _padded(documents: Sequences, other: Sequences | None) -> tuple[np.ndarray, np.ndarray | None]:
-    """Values (n, T, d), NaN where there is no token."""
-    longest = max(int(part.lengths.max()) for part in (documents, other) if part is not None)
-
-    def pad(part: Sequences) -> np.ndarray:
-        values, mask = part.padded(longest)
-        return np.where(mask[..., None], values, np.nan)
-
-    return pad(documents), None if other is None else pad(other)
-
-
-def _common_length(documents: Sequences, other: Sequences | None) -> int | None:
-    lengths = {int(length) for part in (documents, other) if part is not None for length in part.lengths}
-    return lengths.pop() if len(lengths) == 1 else None
-
-
 def _stax() -> Any:
     try:
-        with _quietly():
+        with quietly():
             from neural_tangents import stax
     except (ImportError, AttributeError) as error:  # newer JAX: AttributeError
         raise ImportError(
@@ -303,7 +201,7 @@ def _stax() -> Any:
 
 
 @contextmanager
-def _quietly() -> Iterator[None]:
+def quietly() -> Iterator[None]:
     """stax warns of what it was asked to do (tied keys and queries, independent branches)."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

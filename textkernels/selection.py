@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
+from tqdm import tqdm
 
 from textkernels.solvers import LowerTriangle, PrimalRidge
 from textkernels.solvers.cholesky import smallest_relative_pivot
@@ -19,8 +20,9 @@ from textkernels.targets import predicted_class
 
 DIAG_REG_GRID = (1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 
-# One eigendecomposition of 4,000 documents takes 5 s on 2 cores; library calls far above this size are not safe.
-MAX_DOCUMENTS = 4_000
+# One eigendecomposition of 3,000 documents takes 2 s on 2 free cores and 8 s on busy ones, 4,000 take 5 s and 20 s;
+# library calls far above this size are not safe.
+MAX_DOCUMENTS = 3_000
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class DiagRegSelection:
         diag_reg: the value with the least squared error; the larger one when two are equal.
         table: one `LeaveOneOutScore` a value, in the order of the grid.
         n_documents: how many documents it was chosen on.
-        smallest_eigenvalue: of their kernel, in units of the mean diagonal; for features, of the second moments.
+        smallest_eigenvalue: of their kernel, in units of the mean diagonal; for features, the smallest above rounding.
     """
 
     diag_reg: float
@@ -65,6 +67,7 @@ def select_diag_reg(
     grid: Sequence[float] = DIAG_REG_GRID,
     max_documents: int = MAX_DOCUMENTS,
     seed: int = 0,
+    progress: bool = False,
 ) -> DiagRegSelection:
     """Leave-one-out squared error for every value of a grid, from one symmetric eigendecomposition K = V diag(w) V^T.
 
@@ -77,6 +80,7 @@ def select_diag_reg(
         grid: values of diag_reg, in units of the mean diagonal of the whole kernel.
         max_documents: beyond this many, a stratified subset is used.
         seed: of the subset.
+        progress: show a bar.
     Raises: ValueError when no value of the grid makes the kernel positive definite.
     """
     triangle = kernel if isinstance(kernel, LowerTriangle) else LowerTriangle.from_dense(kernel)
@@ -84,8 +88,12 @@ def select_diag_reg(
     rows = np.arange(triangle.n)
     if triangle.n > max_documents:
         rows = stratified_subset(predicted_class(targets), max_documents, seed)
-    values, vectors = scipy.linalg.eigh(triangle.submatrix(rows), driver="evd", overwrite_a=True)
-    return _choose(vectors, values, targets[rows], grid, scale, complete=True)
+    with tqdm(total=2, desc="Choosing diag_reg", unit="step", disable=not progress, delay=1) as bar:
+        values, vectors = scipy.linalg.eigh(triangle.submatrix(rows), driver="evd", overwrite_a=True)
+        bar.update()
+        result = _choose(vectors, values, targets[rows], grid, scale, complete=True)
+        bar.update()
+    return result
 
 
 def select_diag_reg_primal(
@@ -105,8 +113,7 @@ def select_diag_reg_primal(
 
 
 def stratified_subset(class_index: np.ndarray, size: int, seed: int = 0) -> np.ndarray:
-    """A random subset with the classes in their shares, by largest remainder, and one document of every class if it
-    can.
+    """A random subset with the classes in their shares, by largest remainder; at least one document of every class.
 
     Arguments: `class_index` (n,) integers or labels; `size`: documents wanted, all if there are no more; `seed`.
     Returns: sorted row numbers, (min(size, n),).

@@ -73,8 +73,8 @@ def _cell(feature: Any, value: Any, place: str) -> object:
 def _import_tfds(name: str) -> Any:
     first = "tensorflow" not in sys.modules
     try:
-        tf = import_module("tensorflow")
         tfds = import_module("tensorflow_datasets")
+        tf = import_module("tensorflow")
     except ImportError as error:
         raise ImportError(
             f'{name}: tensorflow-datasets is needed here ({error}); run pip install "textkernels[data]"'

@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from app.charts import latent_chart, probability_chart
+from app.charts import evidence_chart, probability_chart
 from app.services import EXAMPLES, Review, Token, score_review, status_message
 
 OWN = "Your own words"
@@ -42,20 +42,23 @@ def _ask() -> str:
 def _draw_verdict(review: Review) -> None:
     label, probability, latent = st.columns(3)
     label.metric("Label", review.prediction, review.certainty, delta_color="off", delta_arrow="off")
-    probability.metric("Probability", f"{review.probability:.1%}")
+    probability.metric(
+        "Probability", f"{review.probability:.1%}", help="Calibrated on training reviews whose own label was left out."
+    )
     latent.metric(
         "Latent value",
         f"{review.mean:+.2f} ± {review.std:.2f}",
-        f"± {review.prior_std:.2f} before reading",
+        f"more unusual than {review.unusual:.0%}" if review.status == "ok" else None,
         delta_color="off",
         delta_arrow="off",
-        help="Mean and standard deviation of the Gaussian process for the predicted class. "
-        "Training reviews have the targets +0.5 and -0.5; the closer ± comes to its value before reading, "
-        "the less this review resembles any of them.",
+        help="Mean and standard deviation of the Gaussian process for the predicted class. Training reviews have "
+        "the targets +0.5 and -0.5. The standard deviation grows with the distance from what the model has seen; it is compared "
+        "with those of the training reviews.",
     )
     left, right = st.columns(2)
     left.altair_chart(probability_chart(review), width="stretch")
-    right.altair_chart(latent_chart(review), width="stretch")
+    if len(review.probabilities) == 2 and review.status == "ok":
+        right.altair_chart(evidence_chart(review), width="stretch")
 
 
 def _draw_tokens(review: Review) -> None:

@@ -13,12 +13,12 @@ from collections.abc import Sequence
 
 import click
 
-from textkernels.cli.app import app
-from textkernels.cli.evaluate import evaluate
-from textkernels.cli.fit import fit
-from textkernels.cli.score import score
+from textkernels.cli.app import app_command
+from textkernels.cli.evaluate import evaluate_command
+from textkernels.cli.fit import fit_command
+from textkernels.cli.score import score_command
 
-COMMANDS = (fit, score, evaluate, app)
+COMMANDS = (fit_command, score_command, evaluate_command, app_command)
 
 # Of the user's making: a wrong file, option, label, package or machine, rather than a fault of ours.
 USER_ERRORS = (ValueError, OSError, ImportError, NotImplementedError, MemoryError)

@@ -16,13 +16,14 @@ from typing import Any
 import click
 
 from textkernels.cli.options import MAIN, Command, option
+from textkernels.cli.prediction import check_model
 
 FIRST_PORT = 8501
 # Importing Streamlit and starting its server takes a second or two, on a busy machine many.
 START_SECONDS = 60.0
 
 
-@click.command(cls=Command, short_help="Open the pages for a model in a browser.")
+@click.command("app", cls=Command, short_help="Open the pages for a model in a browser.")
 @option("--model", group=MAIN, metavar="DIR", required=True, help="Folder of the fitted model.")
 @option(
     "--port",
@@ -32,7 +33,7 @@ START_SECONDS = 60.0
     help=f"Port to listen on.  [default: the first free one from {FIRST_PORT}]",
 )
 @option("--host", group=MAIN, default="127.0.0.1", metavar="ADDRESS", help="Address to listen on.")
-def app(model: str, port: int | None, host: str) -> None:
+def app_command(model: str, port: int | None, host: str) -> None:
     """Open the pages for a fitted model: type or upload texts, see labels, probabilities and uncertainty.
 
     Runs until Ctrl-C. The address is printed when the pages answer.
@@ -41,8 +42,7 @@ def app(model: str, port: int | None, host: str) -> None:
     textkernels app --model imdb.model
     textkernels app --model imdb.model --port 8600
     """
-    if not Path(model).is_dir():
-        raise ValueError(f"{model}: there is no such model; make one with: textkernels fit DATA --model {model}")
+    check_model(model)
     script = app_script()
     if port is None:
         port = next((p for p in range(FIRST_PORT, FIRST_PORT + 100) if _free(host, p)), None)

@@ -11,12 +11,14 @@ import click
 from textkernels.cli.options import MAIN, Command, common_options, data_options, labelled_rows, note, option, read_data
 
 
-@click.command(cls=Command, short_help="Compare a model with labelled texts: accuracy, calibration, confusion.")
+@click.command(
+    "evaluate", cls=Command, short_help="Compare a model with labelled texts: accuracy, calibration, confusion."
+)
 @data_options(labels=True)
 @option("--model", group=MAIN, metavar="DIR", required=True, help="Folder of the fitted model.")
 @option("--json", "json_file", group=MAIN, metavar="FILE", help="Write the metrics to FILE, too.")
 @common_options
-def evaluate(data: str, model: str, json_file: str | None, quiet: bool, reading: dict[str, Any]) -> None:
+def evaluate_command(data: str, model: str, json_file: str | None, quiet: bool, reading: dict[str, Any]) -> None:
     """Compare a model's predictions with the labels of DATA.
 
     Prints accuracy, macro F1, log loss, Brier score, expected calibration error, a table of the classes and the
@@ -28,6 +30,7 @@ def evaluate(data: str, model: str, json_file: str | None, quiet: bool, reading:
     """
     from textkernels import evaluation
     from textkernels.cli.prediction import load_model, predict_rows
+    from textkernels.cli.summary import evaluation_summary
     from textkernels.labels import match_labels
     from textkernels.tables import write_whole
 
@@ -54,8 +57,6 @@ def evaluate(data: str, model: str, json_file: str | None, quiet: bool, reading:
     not_ok = table["status"][table["status"] != "ok"].value_counts()
     if len(not_ok):
         counts = ", ".join(f"{count:,} {status}" for status, count in not_ok.items())
-        note(f"{int(not_ok.sum()):,} rows without usable text were predicted from the class shares ({counts}).")
-    from textkernels.cli.summary import evaluation_summary
-
+        note(f"{int(not_ok.sum()):,} of {len(table):,} rows have no usable text and got the class shares ({counts}).")
     for line in evaluation_summary(metrics):
         click.echo(line)

@@ -34,7 +34,7 @@ def _diag_reg(ctx: click.Context, param: click.Parameter, value: str) -> str | f
     return number
 
 
-@click.command(cls=Command, short_help="Fit a classifier to labelled texts.")
+@click.command("fit", cls=Command, short_help="Fit a classifier to labelled texts.")
 @data_options(labels=True)
 @option("--model", group=MAIN, metavar="DIR", required=True, help="Folder to write the model to.")
 @option("--limit", group=MAIN, type=click.IntRange(min=2), metavar="N", help="Fit on a stratified sample of N rows.")
@@ -100,7 +100,7 @@ def _diag_reg(ctx: click.Context, param: click.Parameter, value: str) -> str | f
     help="Rescale vectors to mean square 1, or leave them.",
 )
 @common_options
-def fit(
+def fit_command(
     data: str,
     model: str,
     limit: int | None,
@@ -122,7 +122,7 @@ def fit(
     from textkernels.cli.summary import fit_summary
     from textkernels.labels import check_labels, stratified_sample
 
-    check_target(Path(model))
+    _check_target(Path(model))
     network = tk.Architecture.load(architecture) if architecture.endswith(".toml") else architecture
     drop_unlabeled = reading.pop("drop_unlabeled")
     everything = read_data(data, quiet=quiet, require_labels=True, **reading)
@@ -141,12 +141,11 @@ def fit(
         click.echo(f"Model written to {model}.")
 
 
-def check_target(folder: Path) -> None:
+def _check_target(folder: Path) -> None:
     """Fail before the computing if the model cannot be written there."""
-    existing = folder.absolute()
-    while not existing.exists():
-        existing = existing.parent
-    if not existing.is_dir():
-        raise ValueError(f"{existing}: expected a folder for the model, got a file")
-    if not os.access(existing, os.W_OK):
-        raise ValueError(f"{existing}: the folder cannot be written to")
+    from textkernels.persistence import check_target
+
+    check_target(folder)
+    existing = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.exists())
+    if not existing.is_dir() or not os.access(existing, os.W_OK):
+        raise ValueError(f"{folder}: expected a place that can be written to, but {existing} cannot")

@@ -10,16 +10,23 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # A chunk of the kernel against 25,000 training rows is 200 MB at this size.
-CHUNK = 1000
+CHUNK = 1024
 
 
 def load_model(folder: str) -> Any:
     """The fitted model in a folder; ValueError that says how to make one if there is none."""
-    if not Path(folder).is_dir():
-        raise ValueError(f"{folder}: there is no such model; make one with: textkernels fit DATA --model {folder}")
     import textkernels as tk
 
+    check_model(folder)
     return tk.load(folder)
+
+
+def check_model(folder: str) -> None:
+    """ValueError unless the folder holds a model."""
+    from textkernels.persistence import CONFIG
+
+    if not (Path(folder) / CONFIG).is_file():
+        raise ValueError(f"{folder}: there is no model; make one with: textkernels fit DATA --model {folder}")
 
 
 def predict_rows(model: Any, texts: Sequence[str | None], quiet: bool) -> pd.DataFrame:
@@ -28,7 +35,7 @@ def predict_rows(model: Any, texts: Sequence[str | None], quiet: bool) -> pd.Dat
     from tqdm import tqdm
 
     chunks = []
-    with tqdm(total=len(texts), desc="scoring", unit="row", disable=quiet) as bar:
+    with tqdm(total=len(texts), desc="scoring", unit="row", delay=1, disable=quiet) as bar:
         for start in range(0, len(texts), CHUNK):
             chunk = texts[start : start + CHUNK]
             chunks.append(model.predict_table(chunk, progress=False))

@@ -11,7 +11,7 @@ import click
 from textkernels.cli.options import MAIN, Command, common_options, data_options, option, read_data
 
 
-@click.command(cls=Command, short_help="Predict the label of every row of a table.")
+@click.command("score", cls=Command, short_help="Predict the label of every row of a table.")
 @data_options(labels=False)
 @option("--model", group=MAIN, metavar="DIR", required=True, help="Folder of the fitted model.")
 @option(
@@ -23,7 +23,7 @@ from textkernels.cli.options import MAIN, Command, common_options, data_options,
     help="Where to write: .csv, .tsv, .jsonl or .parquet (also .gz).",
 )
 @common_options
-def score(data: str, model: str, output: str, quiet: bool, reading: dict[str, Any]) -> None:
+def score_command(data: str, model: str, output: str, quiet: bool, reading: dict[str, Any]) -> None:
     """Predict the label of every row of DATA.
 
     All rows and columns stay, in their order. New columns: prediction, probability_<class>, mean, std (of the

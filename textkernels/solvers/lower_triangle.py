@@ -117,7 +117,7 @@ class LowerTriangle:
         """A copy of the diagonal, (n,)."""
         return np.concatenate([np.diagonal(panel) for panel in self.panels])
 
-    def set_diagonal(self, values: np.ndarray) -> None:
+    def set_diagonal(self, values: np.ndarray | float) -> None:
         """Replace the diagonal by (n,) values, or by one number."""
         values = np.broadcast_to(np.asarray(values, dtype=np.float64), (self.n,))
         for start, panel in self.columns():

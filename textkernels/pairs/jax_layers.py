@@ -1,0 +1,308 @@
+"""Token layers on the padded token-pair block of one document pair, in JAX and float32.
+
+A block is (T, T') with zeros wherever either token is padding; every rule keeps it so, and no number in a
+document decides what is padding: the lengths do. The rules are written for one pair and are batched with
+``jax.vmap``, which turns the products of many pairs into few large ones.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from textkernels.layers import Activation, Conv, Dense, LayerNorm, Positions, Residual, SelfAttention
+
+# arccos x = sqrt(1 - x) p(x) on [0, 1], absolute error 2e-8: Abramowitz & Stegun 4.4.46, constant term first.
+ARCCOS = (
+    1.5707963050,
+    -0.2145988016,
+    0.0889789874,
+    -0.0501743046,
+    0.0308918810,
+    -0.0170881256,
+    0.0066700901,
+    -0.0012624911,
+)
+# arcsin x = x + x^3 p(x^2) on [0, 1/2], relative error 2e-8: a Chebyshev fit, constant term first.
+ARCSIN = (0.166666728, 0.0749880918, 0.0450107001, 0.0264942768, 0.0382064521)
+
+# Rounding in float32 leaves the correlation of two equal tokens within 4 units in the last place of 1, and
+# t = pi - arccos would magnify that to 1e-3. Equal tokens are common in text, nearly equal ones are not.
+ONE = 1.0 - 2.0**-21
+
+
+class Document(NamedTuple):
+    """What is known of a padded document besides its covariance.
+
+    Args:
+        length: number of real tokens, int32 ().
+        mask: (T,) bool, True = a real token.
+    """
+
+    length: jax.Array
+    mask: jax.Array
+
+    @classmethod
+    def of(cls, length: jax.Array, padded: int) -> Document:
+        """A document of ``length`` tokens padded to ``padded``."""
+        return cls(length, _index(padded) < length)
+
+    def shares(self) -> jax.Array:
+        """Weights of the tokens in their mean, (T,)."""
+        return jnp.where(self.mask, 1.0 / self.length.astype(jnp.float32), 0.0)
+
+
+class Block(NamedTuple):
+    """K and Theta between the tokens of two documents, (T, T') float32; Theta is None while it is zero."""
+
+    nngp: jax.Array
+    ntk: jax.Array | None
+
+
+class Pair(NamedTuple):
+    """The two documents of a block.
+
+    Args:
+        first, second: row and column document.
+        same: () bool, True where both are the same document, whose tokens correlate with themselves exactly.
+        trained: whether Theta is wanted.
+    """
+
+    first: Document
+    second: Document
+    same: jax.Array
+    trained: bool
+
+    def real(self, block: jax.Array) -> jax.Array:
+        """The block with zeros at padding."""
+        return jnp.where(self.first.mask[:, None] & self.second.mask, block, 0.0)
+
+    def itself(self) -> jax.Array:
+        """(T, T') bool: where a token meets itself."""
+        return self.same & (_index(len(self.first.mask))[:, None] == _index(len(self.second.mask)))
+
+
+def own_part(layer: Any, nngp: jax.Array, pair: Pair) -> Any:
+    """What ``layer`` needs of one document, from the covariance of its tokens before the layer.
+
+    Args:
+        layer: a token layer.
+        nngp: K(x, x), (T, T).
+        pair: the document with itself.
+
+    Returns: attention weights (T, T), variances (T,), a tuple for the layers of a branch, or ().
+    """
+    match layer:
+        case Activation() | LayerNorm():
+            return jnp.diagonal(nngp)
+        case SelfAttention(scaling="linear"):
+            return attention_weights(layer, nngp, pair)
+        case Residual():
+            parts, block = [], Block(nngp, None)
+            for inner in layer.layers:
+                parts.append(own_part(inner, block.nngp, pair))
+                block = advance(inner, block, parts[-1], parts[-1], pair)
+            return tuple(parts)
+    return ()
+
+
+def advance(layer: Any, block: Block, part1: Any, part2: Any, pair: Pair) -> Block:
+    """The block behind ``layer``; ``part1`` and ``part2`` are what :func:`own_part` gave for both documents."""
+    match layer:
+        case Dense():
+            return _affine(block, layer.w_std**2, layer.b_std**2, pair)
+        case Conv():
+            summed = Block(*(None if part is None else window_sum(part, layer.width) for part in block))
+            return _affine(summed, layer.w_std**2 / layer.width, layer.b_std**2, pair)
+        case Activation(kind="relu"):
+            return _relu(block, part1, part2, pair)
+        case Activation():
+            return _erf(block, part1, part2, pair)
+        case LayerNorm():
+            return _scaled(block, _inverse_root(part1)[:, None] * _inverse_root(part2))
+        case SelfAttention(scaling="linear"):
+            return _attention(layer, block, part1, part2, pair)
+        case SelfAttention():
+            return _sqrt_attention(layer, block, pair)
+        case Residual():
+            branch = block
+            for inner, inner1, inner2 in zip(layer.layers, part1, part2, strict=True):
+                branch = advance(inner, branch, inner1, inner2, pair)
+            return _plus(_scaled(block, layer.share), _scaled(branch, 1 - layer.share))
+    raise NotImplementedError(f"{layer!r}: the JAX engine does not know this token layer")
+
+
+def dot(left: jax.Array, right: jax.Array) -> jax.Array:
+    """Matrix product in full float32: the default of accelerators keeps 10 bits of a factor."""
+    return jnp.matmul(left, right, precision=lax.Precision.HIGHEST, preferred_element_type=jnp.float32)
+
+
+def bilinear(weights1: jax.Array, block: jax.Array, weights2: jax.Array) -> jax.Array:
+    """sum_ij w_i M_ij w'_j, one axis after the other, which loses less to rounding than one long sum."""
+    return dot(weights1, dot(block, weights2))
+
+
+def window_sum(matrix: jax.Array, width: int) -> jax.Array:
+    """sum_s M_{i+s, j+s} over ``width`` positions around 0, zeros outside; by doubling, log2(width) sums."""
+    rows, columns = matrix.shape
+    power, size, start, total = jnp.pad(matrix, width // 2), 1, 0, None
+    while True:
+        if width & size:
+            part = power[start : start + rows, start : start + columns]
+            total = part if total is None else total + part
+            start += size
+        if 2 * size > width:
+            return total
+        power = power[:-size, :-size] + power[size:, size:]
+        size *= 2
+
+
+def position_covariance(positions: Positions, pair: Pair) -> jax.Array:
+    """R between the tokens of both documents, (T, T')."""
+    rows = _index(len(pair.first.mask)).astype(jnp.float32)[:, None] + 1
+    columns = _index(len(pair.second.mask)).astype(jnp.float32) + 1
+    if positions.kind == "relative":
+        distance = rows / pair.first.length.astype(jnp.float32) - columns / pair.second.length.astype(jnp.float32)
+    else:  # whole tokens first: their difference is exact
+        distance = (rows - columns) / float(positions.scale or 1.0)
+    return positions.amplitude * jnp.exp(-positions.decay * distance**2)
+
+
+def attention_weights(layer: SelfAttention, nngp: jax.Array, pair: Pair) -> jax.Array:
+    """G = zeta(qk I(A)) of one document, (T, T), zeros at padding."""
+    scores = layer.qk * _interpolated(layer.positions, nngp, pair)
+    if layer.scores == "softmax":
+        scores = jnp.where(pair.second.mask, scores, -jnp.inf)
+        scores = jax.nn.softmax(scores, axis=-1)
+    elif layer.scores != "identity":
+        scores = jnp.maximum(scores, 0.0) if layer.scores == "relu" else jnp.abs(scores)
+    return pair.real(scores)
+
+
+def attention_values(layer: SelfAttention, block: Block, pair: Pair) -> Block:
+    """What attention mixes: the block, or I of it with positions in values."""
+    if layer.positions is None or not layer.positions.in_values:
+        return block
+    ntk = None
+    if pair.trained:
+        ntk = _interpolated(layer.positions, jnp.zeros_like(block.nngp) if block.ntk is None else block.ntk, pair)
+    return Block(_interpolated(layer.positions, block.nngp, pair), ntk)
+
+
+def _interpolated(positions: Positions | None, block: jax.Array, pair: Pair) -> jax.Array:
+    if positions is None:
+        return block
+    content, place = positions.shares
+    return pair.real(content * block + place * position_covariance(positions, pair))
+
+
+def _attention(layer: SelfAttention, block: Block, weights1: jax.Array, weights2: jax.Array, pair: Pair) -> Block:
+    mixed = [
+        None if part is None else layer.ov**2 * dot(dot(weights1, part), weights2.T)
+        for part in attention_values(layer, block, pair)
+    ]
+    return _with_weights(mixed[0], 2.0, mixed[1], layer.b_std**2, pair)
+
+
+def _sqrt_attention(layer: SelfAttention, block: Block, pair: Pair) -> Block:
+    """Closed form of identity scores; see :class:`textkernels.layers.SelfAttention` for D, E and s."""
+    value = attention_values(layer, block, pair)
+    nngp, ntk = _interpolated(layer.positions, block.nngp, pair), block.ntk
+    scale = (layer.qk * layer.ov) ** 2
+    total = scale * _inner(nngp, value.nngp)
+    if pair.trained and layer.positions is not None:
+        ntk = _interpolated(layer.positions, jnp.zeros_like(nngp) if ntk is None else ntk, pair)
+    mixed = None
+    if ntk is not None:
+        mixed = total * ntk + scale * _inner(ntk, value.nngp) * nngp
+    if value.ntk is not None:
+        change = scale * _inner(nngp, value.ntk) * nngp
+        mixed = change if mixed is None else mixed + change
+    return _with_weights(total * nngp, 4.0, mixed, layer.b_std**2, pair)
+
+
+def _inner(left: jax.Array, right: jax.Array) -> jax.Array:
+    ones = jnp.ones(left.shape[1], jnp.float32)
+    return jnp.sum(dot(left * right, ones))
+
+
+def _affine(block: Block, weight: float, bias: float, pair: Pair) -> Block:
+    """Dense, and Conv of what the window has summed."""
+    return _with_weights(
+        weight * block.nngp, 1.0, None if block.ntk is None else weight * block.ntk, bias, pair, padded=True
+    )
+
+
+def _with_weights(
+    nngp: jax.Array, own: float, ntk: jax.Array | None, bias: float, pair: Pair, padded: bool = False
+) -> Block:
+    """K + bias and Theta + own K + bias; ``padded``: K may be other than 0 at padding."""
+
+    def real(part: jax.Array) -> jax.Array:
+        return pair.real(part + bias) if padded or bias else part
+
+    if not pair.trained:
+        return Block(real(nngp), None)
+    return Block(real(nngp), real(own * nngp if ntk is None else ntk + own * nngp))
+
+
+def _relu(block: Block, variance1: jax.Array, variance2: jax.Array, pair: Pair) -> Block:
+    correlation = block.nngp * _inverse_root(variance1)[:, None] * _inverse_root(variance2)
+    correlation = jnp.where((correlation > ONE) | pair.itself(), 1.0, jnp.maximum(correlation, -1.0))
+    size = jnp.abs(correlation)
+    root = jnp.sqrt(1.0 - size)
+    small = root * _polynomial(ARCCOS, size)
+    angle = jnp.where(correlation < 0, small, math.pi - small)
+    scale = jnp.sqrt(variance1)[:, None] * (jnp.sqrt(variance2) / (2 * math.pi))
+    nngp = scale * (root * jnp.sqrt(1.0 + size) + angle * correlation)
+    ntk = block.ntk
+    if ntk is not None:
+        ntk = jnp.where(scale > 0, ntk * angle * (1 / (2 * math.pi)), 0.0)
+    return Block(nngp, ntk)
+
+
+def _erf(block: Block, variance1: jax.Array, variance2: jax.Array, pair: Pair) -> Block:
+    nngp = jnp.where(pair.itself(), variance1[:, None], block.nngp)
+    factor1, factor2 = lax.rsqrt(1 + 2 * variance1), lax.rsqrt(1 + 2 * variance2)
+    sine = jnp.clip(2 * nngp * factor1[:, None] * factor2, -1.0, 1.0)
+    ntk = None
+    if block.ntk is not None:
+        product, total = variance1[:, None] * variance2, variance1[:, None] + variance2
+        gap = jnp.maximum(product - nngp * nngp, 0.0)
+        ntk = block.ntk * (4 / math.pi) * lax.rsqrt(1 + 2 * total + 4 * gap)
+    return Block((2 / math.pi) * _arcsin(sine), ntk)
+
+
+def _arcsin(x: jax.Array) -> jax.Array:
+    size = jnp.abs(x)
+    large = size > 0.5
+    square = jnp.where(large, 0.5 * (1 - size), size * size)
+    root = jnp.where(large, jnp.sqrt(square), size)
+    small = root + root * square * _polynomial(ARCSIN, square)
+    return jnp.sign(x) * jnp.where(large, math.pi / 2 - 2 * small, small)
+
+
+def _polynomial(coefficients: tuple[float, ...], x: jax.Array) -> jax.Array:
+    return functools.reduce(lambda value, coefficient: value * x + coefficient, coefficients[::-1])  # type: ignore
+
+
+def _inverse_root(variance: jax.Array) -> jax.Array:
+    return jnp.where(variance > 0, lax.rsqrt(jnp.where(variance > 0, variance, 1.0)), 0.0)
+
+
+def _scaled(block: Block, factor: Any) -> Block:
+    return Block(block.nngp * factor, None if block.ntk is None else block.ntk * factor)
+
+
+def _plus(block: Block, other: Block) -> Block:
+    ntk = [part for part in (block.ntk, other.ntk) if part is not None]
+    return Block(block.nngp + other.nngp, sum(ntk[1:], ntk[0]) if ntk else None)
+
+
+def _index(count: int) -> jax.Array:
+    return lax.iota(jnp.int32, count)
