@@ -72,10 +72,10 @@ class Encoding:
         return "; ".join(parts) + "."
 
 
-def text_status(texts: list[Any], n_known: NDArray[np.int64]) -> NDArray[np.str_]:
-    """The status of each text from the number of its kept tokens that have a vector."""
+def text_status(texts: list[Any], lengths: NDArray[np.int64]) -> NDArray[np.str_]:
+    """The status of each text from the length of its document, 0 where there is none."""
     status = np.full(len(texts), "ok", dtype="<U15")
-    for row in np.flatnonzero(np.asarray(n_known) == 0):
+    for row in np.flatnonzero(np.asarray(lengths) == 0):
         text = texts[row]
         if text is None:
             status[row] = "missing_text"

@@ -35,7 +35,7 @@ class StaticEncoder:
         truncation: which tokens of a long text are kept, counted before unknown words are left out.
         unknown: ``mask`` leaves words without a vector out of the document; ``zero`` keeps them as zero
             vectors, as the paper does (they take part in means and attention). A text with no known word
-            gives no document either way.
+            (punctuation alone is none) gives no document either way.
         scale: ``unit``, so that the mean of |e|^2 / d over the tokens of the texts given to ``fit`` is 1,
             or ``none`` for the vectors' own units.
         dtype: of the documents, float32 or float64.
@@ -132,15 +132,18 @@ class StaticEncoder:
     def _rows(
         self, vectors: WordVectors, tokens: TokenizedTexts
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
-        """For each token that truncation keeps: its row (-1: unknown), its text, whether documents have it."""
+        """For each token that truncation keeps: its row (-1: unknown), its text, whether documents have it.
+
+        Punctuation counts only beside a known word: a text of nothing else has no document.
+        """
         kept = self.truncation.kept(tokens.lengths)
-        rows = vectors.rows_of(tokens.types)[tokens.ids[kept]]
+        ids = tokens.ids[kept]
+        rows = vectors.rows_of(tokens.types)[ids]
         text = np.repeat(np.arange(len(tokens.lengths)), tokens.lengths)[kept]
         known = rows >= 0
-        if self.unknown == "mask":
-            return rows, text, known
-        n_known = np.bincount(text[known], minlength=len(tokens.lengths))
-        return rows, text, n_known[text] > 0
+        words = np.array([any(map(str.isalnum, token)) for token in tokens.types], bool)[ids]
+        has_word = np.bincount(text[known & words], minlength=len(tokens.lengths)) > 0
+        return rows, text, has_word[text] & (known | (self.unknown == "zero"))
 
     def encode(self, texts: Iterable[Any], progress: bool = False) -> Encoding:
         """Token vectors of the texts. See ``Encoder.encode``.
@@ -164,7 +167,7 @@ class StaticEncoder:
         return Encoding(
             documents=Sequences(values, lengths[documents]),
             rows=np.flatnonzero(documents),
-            status=text_status(cells, n_known),
+            status=text_status(cells, lengths),
             n_tokens=tokens.lengths,
             n_dropped=n_dropped,
             n_unknown=tokens.lengths - n_dropped - n_known,

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from samples import LABELS, TEXTS
 from streamlit.testing.v1 import AppTest
 
 import textkernels as tk
 from app.charts import evidence_chart, probability_chart
 from app.services import EXAMPLES, score_review
-from tests.test_persistence import LABELS, TEXTS
+
+MAIN = Path(__file__).parents[1] / "app" / "main.py"
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +30,7 @@ def folder(classifier, tmp_path_factory) -> str:
 @pytest.fixture
 def page(folder, monkeypatch) -> AppTest:
     monkeypatch.setenv("TEXTKERNELS_MODEL", folder)
-    return AppTest.from_file("app/main.py", default_timeout=60)
+    return AppTest.from_file(str(MAIN), default_timeout=60)
 
 
 def metrics(page: AppTest) -> dict[str, str]:
@@ -82,7 +86,7 @@ def test_markup_in_a_review_stays_text(page) -> None:
 
 def test_a_missing_model_says_how_to_make_one(monkeypatch, tmp_path) -> None:
     monkeypatch.setenv("TEXTKERNELS_MODEL", str(tmp_path / "none"))
-    page = AppTest.from_file("app/main.py", default_timeout=60).run()
+    page = AppTest.from_file(str(MAIN), default_timeout=60).run()
     assert not page.exception
     assert "No model" in page.error[0].value
     assert "textkernels fit" in page.info[0].value

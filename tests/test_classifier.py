@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from samples import LABELS, TEXTS
 from sklearn.base import clone
 
 import textkernels as tk
 from embeddings import get_encoder
 from textkernels.targets import encode_targets
-
-GOOD = ["a wonderful film", "great acting and a moving story", "I loved every minute", "superb , funny and warm"]
-BAD = ["a terrible film", "awful acting and a boring story", "I hated every minute", "dull , ugly and cold"]
-TEXTS = GOOD * 5 + BAD * 5 + ["a fine evening", "a wasted evening"]
-LABELS = ["pos"] * 20 + ["neg"] * 20 + ["pos", "neg"]
 
 EMPTY = {
     "": "empty",

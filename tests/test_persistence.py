@@ -8,11 +8,9 @@ import sys
 
 import numpy as np
 import pytest
+from samples import LABELS, TEXTS
 
 import textkernels as tk
-
-TEXTS = ["a wonderful film", "a terrible film", "a great story", "a boring story"] * 3
-LABELS = ["pos", "neg"] * 6
 
 
 @pytest.fixture(scope="module")

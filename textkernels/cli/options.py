@@ -102,7 +102,9 @@ def data_options(labels: bool) -> Decorator:
 
 def common_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """--quiet."""
-    return option("--quiet", "-q", group=OTHER, is_flag=True, help="No progress and no summary.")(function)
+    return option("--quiet", "-q", group=OTHER, is_flag=True, help="No progress bars, no summary of fit and score.")(
+        function
+    )
 
 
 def read_data(

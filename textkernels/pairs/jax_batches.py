@@ -106,7 +106,7 @@ def fill(places: np.ndarray, count: int) -> np.ndarray:
 
 def digests(documents: Sequences) -> np.ndarray:
     """One 64-bit number a document, equal for equal documents, uint64 (n,)."""
-    digest = (hashlib.blake2b(document.tobytes(), digest_size=8).digest() for document in documents)
+    digest = (hashlib.blake2b(np.float32(document).tobytes(), digest_size=8).digest() for document in documents)
     return np.frombuffer(b"".join(digest), dtype=np.uint64)
 
 
