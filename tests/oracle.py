@@ -10,7 +10,6 @@ after pooling; a layer sees the block and the K of both documents with themselve
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -164,15 +163,12 @@ def _interpolated(layer: Any, matrix: np.ndarray) -> np.ndarray:
     positions = layer.positions
     if positions is None:
         return matrix
-    length1, length2 = matrix.shape
-    covariance = np.empty(matrix.shape)
-    for a in range(length1):
-        for b in range(length2):
-            if positions.kind == "relative":
-                distance = (a + 1) / length1 - (b + 1) / length2
-            else:
-                distance = (a - b) / positions.scale
-            covariance[a, b] = positions.amplitude * math.exp(-positions.decay * distance**2)
+    place1, place2 = (np.arange(1, length + 1) for length in matrix.shape)
+    if positions.kind == "relative":
+        distance = np.subtract.outer(place1 / matrix.shape[0], place2 / matrix.shape[1])
+    else:
+        distance = np.subtract.outer(place1, place2) / positions.scale
+    covariance = positions.amplitude * np.exp(-positions.decay * distance**2)
     if positions.combine == "sum":
         return matrix + covariance
     return positions.content_share * matrix + (1 - positions.content_share) * covariance

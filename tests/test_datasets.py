@@ -206,7 +206,7 @@ def test_bundled_reviews(key: str, rows: int) -> None:
 
 
 def test_bundled_reviews_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("textkernels.sources.find_spec", lambda name: None)
+    monkeypatch.setattr("textkernels.datasets.sources.find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r'pip install "textkernels\[demo\]"'):
         load("bundled:imdb")
 

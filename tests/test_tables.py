@@ -16,10 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from textkernels import tables
-from textkernels.delimited import parse_delimited
-from textkernels.jsonlines import parse_jsonlines
-from textkernels.tables import check_writable, read_table, write_table
+from textkernels.tables import files as tables
+from textkernels.tables.delimited import parse_delimited
+from textkernels.tables.files import check_writable, read_table, write_table
+from textkernels.tables.jsonlines import parse_jsonlines
 
 
 def rows_of(table: tables.Table) -> list[list[object]]:

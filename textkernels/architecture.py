@@ -83,7 +83,7 @@ class Architecture:
         return isinstance(other, Architecture) and self.layers == other.layers
 
     def __hash__(self) -> int:
-        return hash(self.to_toml())
+        return hash(self.layers)
 
     def __repr__(self) -> str:
         return f"Architecture([{', '.join(map(repr, self.layers))}], name={self.name!r})"
@@ -129,8 +129,11 @@ class Architecture:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Architecture:
-        """Read a TOML file."""
-        return cls.from_toml(Path(path).read_text(encoding="utf-8"))
+        """Read a TOML file; errors as in :meth:`from_toml`, with the name of the file."""
+        try:
+            return cls.from_toml(Path(path).read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise ValueError(f"{os.fspath(path)}: {error}") from None
 
 
 def _walk(layers: Sequence[Any]) -> Iterator[Any]:
@@ -144,7 +147,7 @@ def _check_stack(layers: tuple[Any, ...]) -> None:
     if not layers:
         raise ValueError("architecture: expected at least GlobalAveragePool(), got no layers")
     for place, layer in enumerate(layers):
-        if type(layer).__name__ not in LAYERS:
+        if not isinstance(layer, tuple(LAYERS.values())):
             known = ", ".join(LAYERS)
             raise ValueError(f"layer {place}: expected one of {known}; got {layer!r}")
     pools = [place for place, layer in enumerate(layers) if isinstance(layer, GlobalAveragePool)]
@@ -160,7 +163,7 @@ def _check_stack(layers: tuple[Any, ...]) -> None:
     _check_activations(layers, "layer", weighted=False)
 
 
-def _check_activations(layers: tuple[Any, ...], where: str, weighted: bool) -> bool:
+def _check_activations(layers: Sequence[Any], where: str, weighted: bool) -> bool:
     """Activations act on Gaussian outputs only: a layer with weights must come before each one."""
     for place, layer in enumerate(layers):
         if isinstance(layer, Dense | Conv | SelfAttention):
@@ -181,7 +184,7 @@ def _check_activations(layers: tuple[Any, ...], where: str, weighted: bool) -> b
 
 def _check_branch(layer: Residual, where: str) -> None:
     for inner, part in enumerate(layer.layers):
-        if type(part).__name__ not in LAYERS or isinstance(part, GlobalAveragePool):
+        if not isinstance(part, tuple(LAYERS.values())) or isinstance(part, GlobalAveragePool):
             raise ValueError(f"{where}, branch layer {inner}: expected a token layer, got {part!r}")
     last = layer.layers[-1]
     if not isinstance(last, Dense | Conv | SelfAttention):
@@ -218,12 +221,16 @@ def _from_table(table: Any, where: str) -> Any:
     cls = LAYERS[table["type"]]
     arguments = {key: value for key, value in table.items() if key != "type"}
     _check_keys(cls, arguments, f"{where}: {table['type']}")
+    if "layers" in arguments:
+        tables = arguments["layers"]
+        if not isinstance(tables, list):
+            raise ValueError(f"{where}: {table['type']}: expected layers to be a list of tables, got {tables!r}")
+        arguments["layers"] = [_from_table(inner, f"{where}, branch layer {i}") for i, inner in enumerate(tables)]
     if isinstance(arguments.get("positions"), dict):
         _check_keys(Positions, arguments["positions"], f"{where}: positions")
-        arguments["positions"] = Positions(**arguments["positions"])
-    if "layers" in arguments:
-        arguments["layers"] = [_from_table(t, f"{where}, branch layer {i}") for i, t in enumerate(arguments["layers"])]
     try:
+        if isinstance(arguments.get("positions"), dict):
+            arguments["positions"] = Positions(**arguments["positions"])
         return cls(**arguments)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{where}: {error}") from None

@@ -211,8 +211,8 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         absent = np.setdiff1d(np.arange(len(classes)), codes[train.rows])
         if len(absent):
             raise ValueError(
-                f"expected a usable text of every class, got none of {classes.tolist()[absent[0]]!r}: all its texts are "
-                "missing, empty or without known tokens; use vectors that know its words"
+                f"expected a usable text of every class, got none of {classes.tolist()[absent[0]]!r}: all its texts "
+                "are missing, empty or without known tokens; use vectors that know its words"
             )
 
     def _predict(

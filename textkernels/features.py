@@ -43,7 +43,7 @@ class FeatureState:
     def from_tokens(cls, tokens: np.ndarray, longest: int) -> FeatureState:
         """The input layer, K = <e, e'> / d and Theta = 0, of token vectors (L, d)."""
         dim = tokens.shape[1]
-        return cls(tokens, np.full(dim, 1.0 / dim), np.zeros(dim), longest)
+        return cls(tokens, np.ones(dim) / dim, np.zeros(dim), longest)
 
     def reweighted(self, nngp: np.ndarray, ntk: np.ndarray) -> FeatureState:
         """The same columns under new weights."""

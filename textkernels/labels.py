@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from textkernels.records import is_missing_cell
+from textkernels.tables.records import is_missing_cell
 
 # More classes than this, and more than half as many as rows: the column holds no classes.
 PLAUSIBLE_CLASSES = 100

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import numbers
 from collections.abc import Callable
 from typing import Any
 
@@ -25,8 +26,7 @@ ACTIVATION_STDS = {"relu": (math.sqrt(2.0), 0.1), "erf": (math.sqrt(1.7562), mat
 
 def _head(hidden: int, layer_norm: bool, activation: str) -> list[Layer]:
     """Layers after pooling: (LayerNorm), ``hidden`` times Dense and activation, readout."""
-    if hidden < 0 or int(hidden) != hidden:
-        raise ValueError(f"expected hidden to be an integer >= 0, got {hidden!r}")
+    _check_count("hidden", hidden)
     w_std, b_std = _stds(activation)
     layers: list[Layer] = [LayerNorm()] if layer_norm else []
     for _ in range(int(hidden)):
@@ -38,6 +38,12 @@ def _stds(activation: str) -> tuple[float, float]:
     if activation not in ACTIVATION_STDS:
         raise ValueError(f"expected activation to be one of {', '.join(ACTIVATION_STDS)}; got {activation!r}")
     return ACTIVATION_STDS[activation]
+
+
+def _check_count(name: str, value: int, least: int = 0, hint: str = "") -> None:
+    whole = isinstance(value, numbers.Real) and not isinstance(value, bool) and value == value // 1
+    if not whole or value < least:
+        raise ValueError(f"expected {name} to be an integer >= {least}, got {value!r}{hint}")
 
 
 def _attention(activation: str) -> SelfAttention:
@@ -80,8 +86,8 @@ def _cnn_struct(
 
     8 convolutions and 2 attention layers: 7 convolutions, attention, convolution, attention, pooling.
     """
-    if attention < 1 or int(attention) != attention:
-        raise ValueError(f"expected attention to be an integer >= 1, got {attention!r}; 0 is cnn-gap")
+    _check_count("depth", depth)
+    _check_count("attention", attention, 1, "; without attention it is cnn-gap")
     attend: list[Layer] = [_attention(activation), *([LayerNorm()] if attention_layer_norm else [])]
     between = min(int(depth), int(attention) - 1)
     layers = _convolutions(depth - between, activation, width)
@@ -93,8 +99,7 @@ def _cnn_struct(
 
 
 def _convolutions(depth: int, activation: str, width: int) -> list[Layer]:
-    if depth < 0 or int(depth) != depth:
-        raise ValueError(f"expected depth to be an integer >= 0, got {depth!r}")
+    _check_count("depth", depth)
     w_std, b_std = _stds(activation)
     return [layer for _ in range(int(depth)) for layer in (Conv(width, w_std, b_std), Activation(activation))]
 

@@ -130,13 +130,14 @@ def fit_command(
     check_labels(dataset.labels or [])
     if limit is not None:
         dataset = dataset.select(stratified_sample(dataset.labels or [], limit, seed))
+    labels = dataset.labels or []
     classifier = tk.KernelClassifier(architecture=network, random_state=seed, progress=not quiet, **settings)
     # Vectors trained on the user's texts see all of them, whatever rows are fitted.
     corpus = [text for text in everything.texts if text is not None] if len(dataset) < len(everything) else None
-    classifier.fit(dataset.texts, dataset.labels, corpus=corpus)
+    classifier.fit(dataset.texts, labels, corpus=corpus)
     classifier.save(model)
     if not quiet:
-        for line in fit_summary(classifier.fit_report_, classifier.classes_, dataset.labels or []):
+        for line in fit_summary(classifier.fit_report_, classifier.classes_, labels):
             click.echo(line)
         click.echo(f"Model written to {model}.")
 

@@ -6,13 +6,12 @@ branches share every layer up to where they part.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from textkernels.layers import SelfAttention
 from textkernels.pairs.jax_layers import (
@@ -80,9 +79,7 @@ def own_blocks(tree: Tree, documents: Documents) -> tuple[Any, jax.Array]:
 
 
 @partial(jax.jit, static_argnames=("tree", "trained"))
-def cross_blocks(
-    tree: Tree, trained: bool, rows: Documents, columns: Documents, same: jax.Array
-) -> list[jax.Array]:
+def cross_blocks(tree: Tree, trained: bool, rows: Documents, columns: Documents, same: jax.Array) -> list[jax.Array]:
     """Every row document with every column document.
 
     Args:
@@ -155,9 +152,7 @@ def _mean(block: Block, pair: Pair) -> Block:
     return Block(*(None if part is None else bilinear(weights1, part, weights2) for part in block))
 
 
-def _attended_mean(
-    layer: SelfAttention, block: Block, weights1: jax.Array, weights2: jax.Array, pair: Pair
-) -> Block:
+def _attended_mean(layer: SelfAttention, block: Block, weights1: jax.Array, weights2: jax.Array, pair: Pair) -> Block:
     """mean(G M G'^T) = g^T M g' with g the column means of G."""
     values = attention_values(layer, block, pair)
     nngp = layer.ov**2 * bilinear(weights1, values.nngp, weights2)

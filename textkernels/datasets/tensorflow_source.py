@@ -12,8 +12,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
-from textkernels.sources import table_of_rows
-from textkernels.tables import Table
+from textkernels.datasets.sources import table_of_rows
+from textkernels.tables.files import Table
 
 
 def read_tfds(key: str, name: str, *, data_dir: str | None = None, progress: bool = True) -> Table:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from textkernels.records import BadRow, Records
+from textkernels.tables.records import BadRow, Records
 
 
 def parse_jsonlines(text: str) -> Records:

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from textkernels.decoding import decode_text
-from textkernels.delimited import parse_delimited
-from textkernels.records import BadRow
-from textkernels.tables import Table, check_bad_rows
+from textkernels.tables.decoding import decode_text
+from textkernels.tables.delimited import parse_delimited
+from textkernels.tables.files import Table, check_bad_rows
+from textkernels.tables.records import BadRow
 
 # aclImdb's reviews without a label; reading them as a third class is a known mistake.
 UNLABELED_FOLDER = "unsup"

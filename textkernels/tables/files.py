@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from textkernels.decoding import decode_text, decompress
-from textkernels.delimited import parse_delimited
-from textkernels.jsonlines import parse_jsonlines
-from textkernels.records import BadRow, Records, is_missing_cell
+from textkernels.tables.decoding import decode_text, decompress
+from textkernels.tables.delimited import parse_delimited
+from textkernels.tables.jsonlines import parse_jsonlines
+from textkernels.tables.records import BadRow, Records, is_missing_cell
 
 if TYPE_CHECKING:
     import pandas as pd

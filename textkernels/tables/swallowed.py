@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import itertools
 
-from textkernels.records import Records
+from textkernels.tables.records import Records
 
 # A column is "a handful of values that repeat" up to this many, each twice on average.
 MAX_VALUES = 20

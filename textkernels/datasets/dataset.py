@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from textkernels.records import BadRow, is_missing_cell
-from textkernels.tables import FORMS, SUFFIXES, Table, check_bad_rows, read_table
+from textkernels.tables.files import FORMS, SUFFIXES, Table, check_bad_rows, read_table
+from textkernels.tables.records import BadRow, is_missing_cell
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -136,13 +136,13 @@ def _read(
     progress: bool,
 ) -> Table:
     """Add a source: one row here."""
-    from textkernels.sources import read_bundled, read_folder
+    from textkernels.datasets.sources import read_bundled, read_folder
 
     prefix, _, key = source.partition(":")
     if prefix == "bundled":
         return read_bundled(key, source)
     if prefix == "tfds":
-        from textkernels.tensorflow_source import read_tfds
+        from textkernels.datasets.tensorflow_source import read_tfds
 
         return read_tfds(key, source, data_dir=data_dir, progress=progress)
     if Path(source).is_dir():

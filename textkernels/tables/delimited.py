@@ -14,8 +14,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from textkernels.records import BadRow, Records
-from textkernels.swallowed import swallowed_rows
+from textkernels.tables.records import BadRow, Records
+from textkernels.tables.swallowed import swallowed_rows
 
 # A review may be longer than the 131,072 characters csv allows by default; this fits a C long everywhere.
 FIELD_LIMIT = 2**31 - 1
