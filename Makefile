@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO_MODEL := .demo/model
-PORT ?= 8501
+PORT ?=
 
 .PHONY: demo model setup test lint format types newest-jax clean help
 
@@ -34,7 +34,7 @@ $(DEMO_MODEL): | $(VENV)/.installed-demo
 model: $(DEMO_MODEL)
 
 demo: $(DEMO_MODEL)
-	$(BIN)/textkernels app --model $(DEMO_MODEL) --port $(PORT)
+	$(BIN)/textkernels app --model $(DEMO_MODEL) $(if $(PORT),--port $(PORT))
 
 test: setup
 	$(BIN)/python -m pytest

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from textkernels.features import linear_prefix
 from textkernels.layers import (
@@ -20,6 +20,9 @@ from textkernels.layers import (
     Residual,
     SelfAttention,
 )
+
+if TYPE_CHECKING:
+    from textkernels.layers.interfaces import DocumentLayer
 
 TOML_FORMAT = 1
 
@@ -55,9 +58,14 @@ class Architecture:
         return self.layers[: self.pooling]
 
     @property
-    def document_layers(self) -> tuple[Layer, ...]:
+    def document_layers(self) -> tuple[DocumentLayer, ...]:
         """Layers after pooling."""
-        return self.layers[self.pooling + 1 :]
+        return cast("tuple[DocumentLayer, ...]", self.layers[self.pooling + 1 :])
+
+    @property
+    def curved_layers(self) -> tuple[DocumentLayer, ...]:
+        """Layers after pooling from the first on that explicit features do not pass."""
+        return self.document_layers[max(self.linear_layers - self.pooling - 1, 0) :]
 
     @property
     def linear_layers(self) -> int:

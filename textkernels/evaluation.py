@@ -27,7 +27,7 @@ def evaluate(
 
     A true label the model does not know counts as wrong with probability 0 and gets a class of its own, with a warning.
 
-    Arguments:
+    Args:
         y_true, y_pred: n labels.
         probabilities: (n, C), columns in the order of `classes`; rows sum to 1, up to the digits of a file.
         classes: the C labels that the model knows.
@@ -68,7 +68,7 @@ def brier_score(class_index: np.ndarray, probabilities: np.ndarray, halve: bool)
 def reliability(correct: np.ndarray, top_probability: np.ndarray, bins: int = BINS) -> list[dict[str, Any]]:
     """The reliability table: one row for each of `bins` equal intervals (lower, upper] of the top probability.
 
-    Arguments: `correct` (n,) booleans; `top_probability` (n,); `bins`.
+    Args: `correct` (n,) booleans; `top_probability` (n,); `bins`.
     Returns: rows with lower, upper, count, confidence (mean top probability), accuracy; None where nothing is.
     """
     index = np.clip(np.ceil(np.asarray(top_probability) * bins).astype(np.int64) - 1, 0, bins - 1)

@@ -22,7 +22,7 @@ class FeatureKernel:
     def __init__(self, architecture: Architecture) -> None:
         check_linear_tokens(architecture)
         self.architecture = architecture
-        self._tail = architecture.layers[architecture.linear_layers :]
+        self._tail = architecture.curved_layers
 
     def prepare(self, documents: Sequences, longest: int | None = None, progress: bool = False) -> DocumentFeatures:
         """What ``block`` needs of each document; see :func:`textkernels.features.document_features`."""

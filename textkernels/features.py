@@ -10,17 +10,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from embeddings import Sequences
 from textkernels.attention_weights import attend
+from textkernels.layers import GlobalAveragePool, SelfAttention
 from textkernels.processors import count_processors, single_threaded_blas
 
 if TYPE_CHECKING:
     from textkernels.architecture import Architecture
-    from textkernels.layers import SelfAttention
+    from textkernels.layers import Layer
+    from textkernels.layers.interfaces import LinearLayer
 
 
 @dataclass(frozen=True)
@@ -140,29 +142,18 @@ class DocumentFeatures:
         return DocumentFeatures(self.nngp[rows], self.ntk[rows])
 
 
-def linear_prefix(layers: Sequence[Any]) -> int:
+def linear_prefix(layers: Sequence[Layer]) -> int:
     """How many of the first layers keep the kernel linear in explicit features."""
-    for count, layer in enumerate(layers):
-        if not _is_linear(layer):
-            return count
-    return len(layers)
+    return next((count for count, layer in enumerate(layers) if not layer.linear), len(layers))
 
 
-def _is_linear(layer: Any) -> bool:
-    if hasattr(layer, "scaling"):
-        return layer.scaling == "linear"
-    if hasattr(layer, "layers"):
-        return all(_is_linear(inner) for inner in layer.layers)
-    return hasattr(layer, "features")
-
-
-def apply_layers(state: FeatureState, layers: Sequence[Any]) -> FeatureState:
+def apply_layers(state: FeatureState, layers: Sequence[Layer]) -> FeatureState:
     """Pass feature rows through linear layers; attention directly before pooling is pooled at once."""
     for layer, following in zip(layers, [*layers[1:], None], strict=True):
-        if hasattr(layer, "scaling") and following is not None and type(following).__name__ == "GlobalAveragePool":
+        if isinstance(layer, SelfAttention) and isinstance(following, GlobalAveragePool):
             state = layer.features(state, pool=True)
         else:
-            state = layer.features(state)
+            state = cast("LinearLayer", layer).features(state)
     return state
 
 

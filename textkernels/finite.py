@@ -35,7 +35,8 @@ def to_stax(
     """The network as ``(init_fn, apply_fn, kernel_fn)`` of ``neural_tangents.stax``.
 
     Inputs are (documents, tokens, d). Padding is told to ``apply_fn`` and ``kernel_fn`` by
-    ``mask_constant=nan`` and NaN in the padded places.
+    ``mask_constant=nan`` and NaN in the padded places; ``apply_fn`` then returns a masked array of stax. For
+    float64, build the network where JAX computes in float64 (constants of a Residual are made here).
 
     Args:
         architecture: the network.
@@ -168,14 +169,9 @@ class _Builder:
 
     def _residual(self, layer: Residual, gaussian: bool) -> Any:
         stax = self.stax
-        # Built in float64, or the share itself would be rounded to float32.
-        from jax.experimental import enable_x64
-
-        with enable_x64():
-            whole = stax.DotGeneral(rhs=math.sqrt(layer.share))
-            part = stax.DotGeneral(rhs=math.sqrt(1 - layer.share))
-        branch = stax.serial(*self.stack(layer.layers, gaussian=gaussian), part)
-        return stax.serial(stax.FanOut(2), stax.parallel(whole, branch), stax.FanInSum())
+        branch = [*self.stack(layer.layers, gaussian=gaussian), stax.DotGeneral(rhs=math.sqrt(1 - layer.share))]
+        parts = stax.DotGeneral(rhs=math.sqrt(layer.share)), stax.serial(*branch)
+        return stax.serial(stax.FanOut(2), stax.parallel(*parts), stax.FanInSum())
 
 
 def _wants_gaussian(layer: Any, gaussian: bool) -> bool:

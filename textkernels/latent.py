@@ -128,6 +128,7 @@ def fit_latent(
         ValueError: a diag_reg that is neither, or a kernel that is no covariance; the message says what to do.
     """
     targets = encode_targets(class_index, n_classes)
+    solver: CholeskyFactor | PrimalRidge
     if linear_in_few_features(kernel, train):
         solver, selection, posterior = _fit_primal(train, targets, ntk, diag_reg)
         kept = None

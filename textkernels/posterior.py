@@ -53,17 +53,17 @@ class NNGPPosterior:
 
     @classmethod
     def fit(cls, solver: Solver, targets: np.ndarray) -> "NNGPPosterior":
-        """Arguments: `solver`; `targets` (n, C) from `encode_targets`."""
+        """Args: `solver`; `targets` (n, C) from `encode_targets`."""
         return cls(solver, _coefficients(solver, targets))
 
     def mean(self, test: np.ndarray) -> np.ndarray:
-        """Latent mean alone. Argument: K_* (b, n), or features (b, m). Returns: (b, C)."""
+        """Latent mean alone. Args: K_* (b, n), or features (b, m). Returns: (b, C)."""
         return _mean(test, self.coef)
 
     def predict(self, test: np.ndarray, k_test_diag: np.ndarray) -> Prediction:
         """Latent mean and variance.
 
-        Arguments: `test`: K_* (b, n), or features (b, m); `k_test_diag`: k_** (b,), the prior variance.
+        Args: `test`: K_* (b, n), or features (b, m); `k_test_diag`: k_** (b,), the prior variance.
         Raises: ValueError for the wrong number of columns, or a variance that is negative by more than rounding.
         """
         mean = self.mean(test)
@@ -80,7 +80,7 @@ class NNGPPosterior:
 
         With B = Kreg^-1: residual [B y]_i / B_ii and variance 1 / B_ii - noise (Rasmussen and Williams, equation 5.12).
 
-        Arguments: `targets` (n, C); `rows`: which documents, None for all (n^3 / 3 flops; a few rows cost n^2 each);
+        Args: `targets` (n, C); `rows`: which documents, None for all (n^3 / 3 flops, r rows n^2 r / 3);
         `progress`: show a bar.
         """
         rows = np.arange(len(targets)) if rows is None else np.asarray(rows)
@@ -116,7 +116,7 @@ class NTKPosterior:
 
     @classmethod
     def fit(cls, solver: Solver, nngp: LowerTriangle | np.ndarray, targets: np.ndarray) -> "NTKPosterior":
-        """Arguments:
+        """Args:
             solver: of Theta.
             nngp: K (n, n) as a `LowerTriangle` with a `CholeskyFactor`; features Phi (n, m) with a `PrimalRidge`.
             targets: (n, C) from `encode_targets`.
@@ -135,13 +135,13 @@ class NTKPosterior:
         return cls(solver, _coefficients(solver, targets), ensemble)
 
     def mean(self, test: np.ndarray) -> np.ndarray:
-        """Latent mean alone. Argument: Theta_* (b, n), or tangent features (b, p). Returns: (b, C)."""
+        """Latent mean alone. Args: Theta_* (b, n), or tangent features (b, p). Returns: (b, C)."""
         return _mean(test, self.coef)
 
     def predict(self, test: np.ndarray, nngp_test: np.ndarray, k_test_diag: np.ndarray) -> Prediction:
         """Latent mean and variance.
 
-        Arguments: `test`: Theta_* (b, n), or tangent features (b, p); `nngp_test`: K_* (b, n), or NNGP features (b, m);
+        Args: `test`: Theta_* (b, n), or tangent features (b, p); `nngp_test`: K_* (b, n), or NNGP features (b, m);
         `k_test_diag`: k_** of the NNGP (b,).
         Raises: ValueError for the wrong number of columns, or a variance that is negative by more than rounding.
         """
@@ -155,7 +155,7 @@ class NTKPosterior:
         """
         rows = np.arange(len(targets)) if rows is None else np.asarray(rows)
         inverse = self.solver.inverse_diagonal(rows, progress)
-        variance = np.maximum(self.ensemble.leave_one_out_variance(rows), 0.0)
+        variance = np.maximum(self.ensemble.leave_one_out_variance(rows, progress), 0.0)
         return _leave_one_out(self.solver, targets, rows, inverse, variance)
 
     def arrays(self) -> dict[str, np.ndarray]:

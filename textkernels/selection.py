@@ -74,7 +74,7 @@ def select_diag_reg(
     With B = V diag(1 / (w + noise)) V^T the leave-one-out residual of document i is [B y]_i / B_ii, for the NNGP and
     for the NTK mean alike.
 
-    Arguments:
+    Args:
         kernel: K or Theta of the training documents (n, n), without noise.
         targets: (n, C) from `encode_targets`.
         grid: values of diag_reg, in units of the mean diagonal of the whole kernel.
@@ -101,7 +101,7 @@ def select_diag_reg_primal(
 ) -> DiagRegSelection:
     """The same for a kernel that is linear in features (n, m), m < n: one m x m eigendecomposition, all documents.
 
-    Arguments: `features`, or a `PrimalRidge` of them, whose decomposition is then used; `targets` (n, C); `grid`.
+    Args: `features`, or a `PrimalRidge` of them, whose decomposition is then used; `targets` (n, C); `grid`.
     """
     ridge = features if isinstance(features, PrimalRidge) else PrimalRidge.factor(features, grid[0])
     if ridge.features is None:
@@ -115,7 +115,7 @@ def select_diag_reg_primal(
 def stratified_subset(class_index: np.ndarray, size: int, seed: int = 0) -> np.ndarray:
     """A random subset with the classes in their shares, by largest remainder; at least one document of every class.
 
-    Arguments: `class_index` (n,) integers or labels; `size`: documents wanted, all if there are no more; `seed`.
+    Args: `class_index` (n,) integers or labels; `size`: documents wanted, all if there are no more; `seed`.
     Returns: sorted row numbers, (min(size, n),).
     """
     class_index = np.asarray(class_index)

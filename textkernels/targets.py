@@ -9,7 +9,7 @@ def encode_targets(class_index: np.ndarray, n_classes: int) -> np.ndarray:
     Two classes: one column, -0.5 for class 0 and 0.5 for class 1. C > 2 classes: C columns, 1 - 1/C for the class and
     -1/C for the others, so that every row sums to 0. (Hron et al., "Infinite attention", appendix A.)
 
-    Arguments: `class_index` (n,): integers 0 .. n_classes - 1; `n_classes`: at least 2.
+    Args: `class_index` (n,): integers 0 .. n_classes - 1; `n_classes`: at least 2.
     Returns: float64 (n, 1) or (n, C).
     Raises: ValueError for fewer than two classes, or an index outside them.
     """
@@ -28,7 +28,7 @@ def encode_targets(class_index: np.ndarray, n_classes: int) -> np.ndarray:
 def predicted_class(mean: np.ndarray) -> np.ndarray:
     """The class of each latent mean: 1 where a single column is positive, else the first largest column.
 
-    A tie goes to the class that comes first. Works on targets too. Argument: (b, 1) or (b, C). Returns: (b,) integers.
+    A tie goes to the class that comes first. Works on targets too. Args: (b, 1) or (b, C). Returns: (b,) integers.
     """
     mean = np.asarray(mean)
     return (mean[:, 0] > 0.0).astype(np.int64) if mean.shape[1] == 1 else mean.argmax(axis=1)

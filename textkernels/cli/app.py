@@ -85,6 +85,7 @@ def _serve(script: Path, model: str, host: str, port: int) -> int:
     command = [sys.executable, "-m", "streamlit", "run", str(script)]
     command += ["--server.port", str(port), "--server.address", host, "--server.headless", "true"]
     command += ["--server.fileWatcherType", "none", "--browser.gatherUsageStats", "false"]
+    command += ["--client.toolbarMode", "minimal"]
     environment = {**os.environ, "TEXTKERNELS_MODEL": model}
     # A terminated parent must not leave the server behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))

@@ -34,6 +34,11 @@ class Activation:
     def __post_init__(self) -> None:
         check_choice("Activation", "kind", self.kind, ACTIVATIONS)
 
+    @property
+    def linear(self) -> bool:
+        """Whether a kernel that is linear in explicit features stays so."""
+        return False
+
     def tile(self, tile: Tile) -> None:
         """The rule above on every entry, in place."""
         if self.kind == "relu":

@@ -78,6 +78,11 @@ class SelfAttention:
         """Product of the standard deviations of output and value weights."""
         return self.w_out_std * self.w_value_std
 
+    @property
+    def linear(self) -> bool:
+        """Whether a kernel that is linear in explicit features stays so."""
+        return self.scaling == "linear"
+
     def features(self, state: FeatureState, pool: bool = False) -> FeatureState:
         """Rows mixed by the attention weights of the document (linear scaling).
 

@@ -32,3 +32,8 @@ class Conv:
             raise ValueError(f"Conv: expected width to be an odd integer >= 1, got {self.width!r}")
         object.__setattr__(self, "width", int(self.width))
         check_std("Conv", w_std=self.w_std, b_std=self.b_std)
+
+    @property
+    def linear(self) -> bool:
+        """Whether a kernel that is linear in explicit features stays so."""
+        return False

@@ -31,6 +31,11 @@ class Dense:
     def __post_init__(self) -> None:
         check_std("Dense", w_std=self.w_std, b_std=self.b_std)
 
+    @property
+    def linear(self) -> bool:
+        """Whether a kernel that is linear in explicit features stays so."""
+        return True
+
     def features(self, state: FeatureState) -> FeatureState:
         """Weights of all columns by the rule above; a bias adds one column of ones."""
         weight, bias = self.w_std**2, self.b_std**2

@@ -18,6 +18,11 @@ class LayerNorm:
     Source: "Infinite attention" (Hron et al. 2020), section 4.
     """
 
+    @property
+    def linear(self) -> bool:
+        """Whether a kernel that is linear in explicit features stays so."""
+        return True
+
     def features(self, state: FeatureState) -> FeatureState:
         """Every row divided by the square root of its own variance."""
         return state.normalized()

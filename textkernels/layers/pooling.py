@@ -17,6 +17,11 @@ class GlobalAveragePool:
     Source: Novak et al. 2019; Arora et al. 2019.
     """
 
+    @property
+    def linear(self) -> bool:
+        """Whether a kernel that is linear in explicit features stays so."""
+        return True
+
     def features(self, state: FeatureState) -> FeatureState:
         """Mean over rows: one row stands for the document."""
         return state.averaged()

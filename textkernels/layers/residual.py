@@ -35,6 +35,11 @@ class Residual:
         if not self.layers:
             raise ValueError("Residual: expected at least one layer in the branch, got none")
 
+    @property
+    def linear(self) -> bool:
+        """Whether a kernel that is linear in explicit features stays so."""
+        return all(layer.linear for layer in self.layers)
+
     def features(self, state: FeatureState) -> FeatureState:
         """Columns of the input and of the branch side by side, weighted by their shares."""
         branch = state

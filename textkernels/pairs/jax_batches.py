@@ -17,7 +17,7 @@ import jax
 import numpy as np
 
 from embeddings import Sequences
-from textkernels.pairs.jax_stack import Documents
+from textkernels.pairs.jax_graph import Documents
 
 SHORTEST = 32  # padded length of the shortest bucket
 THIN = 0.7  # a batch of one row or column must save this much of the work of a square one to be worth compiling

@@ -15,8 +15,9 @@ import numpy as np
 
 from embeddings import Sequences
 from textkernels.features import FeatureState, apply_layers
+from textkernels.pairs.graph import TokenGraph
 from textkernels.pairs.jax_batches import Batch, Prepared, batch_shapes, batches, digests, fill, pad, padded_length
-from textkernels.pairs.jax_stack import Documents, cross_blocks, own_blocks, tree_of
+from textkernels.pairs.jax_graph import Documents, cross_blocks, own_blocks
 from textkernels.processors import count_processors, single_threaded_blas
 
 CACHED_PAIRS = 1 << 20  # token pairs of a batch on CPUs: 4 MB a block stays in the last-level cache, 5 times faster
@@ -36,8 +37,8 @@ class JaxEngine:
 
     def __init__(self, prefix: Sequence[Any], stacks: Sequence[Sequence[Any]], memory: int | None = None) -> None:
         self.prefix = tuple(prefix)
-        self.stacks = len(stacks)
-        self.tree = tree_of(stacks)
+        graph = TokenGraph(stacks)
+        self.graph = tuple(graph.nodes), graph.pools
         self.memory = memory
         # Threads would compile the same function twice; JAX spreads one batch over all processors anyway.
         self._lock = threading.Lock()
@@ -62,7 +63,7 @@ class JaxEngine:
         reach = int(longest or documents.lengths.max(initial=1))
         bucket = np.array([padded_length(int(length)) for length in documents.lengths], dtype=np.int64)
         slot = np.zeros(len(documents), dtype=np.int64)
-        variances = np.zeros((self.stacks, len(documents)))
+        variances = np.zeros((len(self.graph[1]), len(documents)))
         buckets: dict[int, Documents] = {}
         with tqdm(total=len(documents), desc="documents", unit="doc", disable=not progress) as bar, self._lock:
             for padded in np.unique(bucket).tolist():
@@ -91,7 +92,7 @@ class JaxEngine:
         Returns: K and Theta, float64 (stacks, n, m), and the variances (stacks, n) and (stacks, m); None for
             Theta where it is not wanted.
         """
-        matrices = [np.zeros((self.stacks, len(rows), len(columns))) for _ in range(1 + ntk)]
+        matrices = [np.zeros((len(self.graph[1]), len(rows), len(columns))) for _ in range(1 + ntk)]
         symmetric = diagonal == 0 and len(rows) == len(columns)
         waiting: list[tuple[Batch, list[Any]]] = []
         with self._lock:
@@ -123,7 +124,7 @@ class JaxEngine:
             places = np.arange(start, min(start + count, total))
             chosen = fill(places, count)
             # What one document has to give depends on K alone, so Theta stays out of it.
-            batch = own_blocks(self.tree, Documents(rows.values[chosen], None, rows.lengths[chosen]))
+            batch = own_blocks(*self.graph, Documents(rows.values[chosen], None, rows.lengths[chosen]))
             batch = jax.tree.map(np.asarray, batch)
             if results is None:
                 results = jax.tree.map(lambda array: np.empty((total, *array.shape[1:]), np.float32), batch)
@@ -140,9 +141,9 @@ class JaxEngine:
         chosen1, chosen2 = fill(batch.places1, batch.rows), fill(batch.places2, batch.columns)
         same = _same(rows[chosen1], columns[chosen2])
         if first.values.shape[1] >= second.values.shape[1]:
-            return cross_blocks(self.tree, ntk, first, second, same)
+            return cross_blocks(*self.graph, ntk, first, second, same)
         # The longer documents always come first, which halves the number of compilations.
-        return [block.swapaxes(1, 2) for block in map(np.asarray, cross_blocks(self.tree, ntk, second, first, same.T))]
+        return [block.swapaxes(1, 2) for block in map(np.asarray, cross_blocks(*self.graph, ntk, second, first, same.T))]
 
 
 def _same(rows: Prepared, columns: Prepared) -> np.ndarray:

@@ -7,7 +7,6 @@ document decides what is padding: the lengths do. The rules are written for one 
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any, NamedTuple
 
@@ -15,21 +14,9 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from textkernels.layers import Activation, Conv, Dense, LayerNorm, Positions, Residual, SelfAttention
-
-# arccos x = sqrt(1 - x) p(x) on [0, 1], absolute error 2e-8: Abramowitz & Stegun 4.4.46, constant term first.
-ARCCOS = (
-    1.5707963050,
-    -0.2145988016,
-    0.0889789874,
-    -0.0501743046,
-    0.0308918810,
-    -0.0170881256,
-    0.0066700901,
-    -0.0012624911,
-)
-# arcsin x = x + x^3 p(x^2) on [0, 1/2], relative error 2e-8: a Chebyshev fit, constant term first.
-ARCSIN = (0.166666728, 0.0749880918, 0.0450107001, 0.0264942768, 0.0382064521)
+from textkernels.layers import Positions, SelfAttention
+from textkernels.pairs.arc_polynomials import ARCCOS, ARCSIN, SECTOR
+from textkernels.pairs.graph import Node
 
 # Rounding in float32 leaves the correlation of two equal tokens within 4 units in the last place of 1, and
 # t = pi - arccos would magnify that to 1e-3. Equal tokens are common in text, nearly equal ones are not.
@@ -87,54 +74,52 @@ class Pair(NamedTuple):
         return self.same & (_index(len(self.first.mask))[:, None] == _index(len(self.second.mask)))
 
 
-def own_part(layer: Any, nngp: jax.Array, pair: Pair) -> Any:
-    """What ``layer`` needs of one document, from the covariance of its tokens before the layer.
+def advance(node: Node, block: Block, part1: Any, part2: Any, pair: Pair) -> Block:
+    """The block behind a node of the token graph that has one input.
 
     Args:
-        layer: a token layer.
-        nngp: K(x, x), (T, T).
-        pair: the document with itself.
-
-    Returns: attention weights (T, T), variances (T,), a tuple for the layers of a branch, or ().
+        node: anything but ``source``, ``mix`` and ``pool``.
+        block: its input.
+        part1, part2: what it needs of each document: variances (T,) of ``relu``, ``erf`` and ``norm``,
+            attention weights (T, T) of ``attend``.
+        pair: the documents.
     """
-    match layer:
-        case Activation() | LayerNorm():
-            return jnp.diagonal(nngp)
-        case SelfAttention(scaling="linear"):
-            return attention_weights(layer, nngp, pair)
-        case Residual():
-            parts, block = [], Block(nngp, None)
-            for inner in layer.layers:
-                parts.append(own_part(inner, block.nngp, pair))
-                block = advance(inner, block, parts[-1], parts[-1], pair)
-            return tuple(parts)
-    return ()
-
-
-def advance(layer: Any, block: Block, part1: Any, part2: Any, pair: Pair) -> Block:
-    """The block behind ``layer``; ``part1`` and ``part2`` are what :func:`own_part` gave for both documents."""
-    match layer:
-        case Dense():
+    layer = node.layer
+    match node.kind:
+        case "dense":
             return _affine(block, layer.w_std**2, layer.b_std**2, pair)
-        case Conv():
+        case "conv":
             summed = Block(*(None if part is None else window_sum(part, layer.width) for part in block))
             return _affine(summed, layer.w_std**2 / layer.width, layer.b_std**2, pair)
-        case Activation(kind="relu"):
+        case "relu":
             return _relu(block, part1, part2, pair)
-        case Activation():
+        case "erf":
             return _erf(block, part1, part2, pair)
-        case LayerNorm():
-            return _scaled(block, _inverse_root(part1)[:, None] * _inverse_root(part2))
-        case SelfAttention(scaling="linear"):
+        case "norm":
+            return scaled(block, _inverse_root(part1)[:, None] * _inverse_root(part2))
+        case "attend":
             return _attention(layer, block, part1, part2, pair)
-        case SelfAttention():
+        case "correlate":
             return _sqrt_attention(layer, block, pair)
-        case Residual():
-            branch = block
-            for inner, inner1, inner2 in zip(layer.layers, part1, part2, strict=True):
-                branch = advance(inner, branch, inner1, inner2, pair)
-            return _plus(_scaled(block, layer.share), _scaled(branch, 1 - layer.share))
-    raise NotImplementedError(f"{layer!r}: the JAX engine does not know this token layer")
+    raise NotImplementedError(f"{layer!r}: the JAX engine has no rule for {node.kind}")
+
+
+def mean(block: Block, pair: Pair) -> Block:
+    """Mean over the tokens of both documents, a block of scalars."""
+    weights1, weights2 = pair.first.shares(), pair.second.shares()
+    return Block(*(None if part is None else bilinear(weights1, part, weights2) for part in block))
+
+
+def attended_mean(
+    layer: SelfAttention, block: Block, weights1: jax.Array, weights2: jax.Array, pair: Pair
+) -> Block:
+    """Mean behind attention with 1/d scaling: mean(G M G'^T) = g^T M g' with g the column means of G, (T,)."""
+    values = attention_values(layer, block, pair)
+    mixed = [None if part is None else layer.ov**2 * bilinear(weights1, part, weights2) for part in values]
+    nngp = mixed[0] + layer.b_std**2
+    if not pair.trained:
+        return Block(nngp, None)
+    return Block(nngp, nngp + mixed[0] if mixed[1] is None else mixed[1] + nngp + mixed[0])
 
 
 def dot(left: jax.Array, right: jax.Array) -> jax.Array:
@@ -254,14 +239,14 @@ def _with_weights(
 def _relu(block: Block, variance1: jax.Array, variance2: jax.Array, pair: Pair) -> Block:
     correlation = block.nngp * _inverse_root(variance1)[:, None] * _inverse_root(variance2)
     correlation = jnp.where((correlation > ONE) | pair.itself(), 1.0, jnp.maximum(correlation, -1.0))
-    size = jnp.abs(correlation)
-    root = jnp.sqrt(1.0 - size)
-    small = root * _polynomial(ARCCOS, size)
-    angle = jnp.where(correlation < 0, small, math.pi - small)
+    gap = 1.0 - jnp.abs(correlation)
+    root = jnp.sqrt(gap)
     scale = jnp.sqrt(variance1)[:, None] * (jnp.sqrt(variance2) / (2 * math.pi))
-    nngp = scale * (root * jnp.sqrt(1.0 + size) + angle * correlation)
+    nngp = scale * (gap * root * _polynomial(SECTOR, gap) + math.pi * jnp.maximum(correlation, 0.0))
     ntk = block.ntk
     if ntk is not None:
+        arccos = root * _polynomial(ARCCOS, gap)
+        angle = jnp.where(correlation < 0, arccos, math.pi - arccos)
         ntk = jnp.where(scale > 0, ntk * angle * (1 / (2 * math.pi)), 0.0)
     return Block(nngp, ntk)
 
@@ -270,11 +255,11 @@ def _erf(block: Block, variance1: jax.Array, variance2: jax.Array, pair: Pair) -
     nngp = jnp.where(pair.itself(), variance1[:, None], block.nngp)
     factor1, factor2 = lax.rsqrt(1 + 2 * variance1), lax.rsqrt(1 + 2 * variance2)
     sine = jnp.clip(2 * nngp * factor1[:, None] * factor2, -1.0, 1.0)
-    ntk = None
-    if block.ntk is not None:
+    ntk = block.ntk
+    if ntk is not None:
         product, total = variance1[:, None] * variance2, variance1[:, None] + variance2
         gap = jnp.maximum(product - nngp * nngp, 0.0)
-        ntk = block.ntk * (4 / math.pi) * lax.rsqrt(1 + 2 * total + 4 * gap)
+        ntk = ntk * (4 / math.pi) * lax.rsqrt(1 + 2 * total + 4 * gap)
     return Block((2 / math.pi) * _arcsin(sine), ntk)
 
 
@@ -287,19 +272,24 @@ def _arcsin(x: jax.Array) -> jax.Array:
     return jnp.sign(x) * jnp.where(large, math.pi / 2 - 2 * small, small)
 
 
-def _polynomial(coefficients: tuple[float, ...], x: jax.Array) -> jax.Array:
-    return functools.reduce(lambda value, coefficient: value * x + coefficient, coefficients[::-1])  # type: ignore
+def _polynomial(coefficients: tuple[Any, ...], x: jax.Array) -> jax.Array:
+    value = jnp.full_like(x, coefficients[-1])
+    for coefficient in coefficients[-2::-1]:
+        value = value * x + coefficient
+    return value
 
 
 def _inverse_root(variance: jax.Array) -> jax.Array:
     return jnp.where(variance > 0, lax.rsqrt(jnp.where(variance > 0, variance, 1.0)), 0.0)
 
 
-def _scaled(block: Block, factor: Any) -> Block:
+def scaled(block: Block, factor: Any) -> Block:
+    """K and Theta times a number or a block of them."""
     return Block(block.nngp * factor, None if block.ntk is None else block.ntk * factor)
 
 
-def _plus(block: Block, other: Block) -> Block:
+def plus(block: Block, other: Block) -> Block:
+    """Sum of two blocks."""
     ntk = [part for part in (block.ntk, other.ntk) if part is not None]
     return Block(block.nngp + other.nngp, sum(ntk[1:], ntk[0]) if ntk else None)
 

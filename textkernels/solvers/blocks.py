@@ -22,7 +22,7 @@ def add_product(
 ) -> None:
     """Add a matrix product to a block: out += scale * op(left) @ op(right), op being the identity or the transpose.
 
-    Arguments: three C-contiguous float64 matrices; `out` (r, c) is changed in place.
+    Args: three C-contiguous float64 matrices; `out` (r, c) is changed in place.
     """
     if out.size == 0 or left.size == 0:
         return
@@ -35,7 +35,7 @@ def add_product(
 def solve_triangular(lower: np.ndarray, out: np.ndarray, *, transpose: bool = False) -> None:
     """Solve with a lower triangle on the left: out <- L^-1 out, or L^-T out.
 
-    Arguments: `lower` (b, b) and `out` (b, m), C-contiguous float64; `out` is changed in place.
+    Args: `lower` (b, b) and `out` (b, m), C-contiguous float64; `out` is changed in place.
     """
     if out.size:
         result = blas.dtrsm(1.0, lower.T, out.T, side=1, lower=0, trans_a=transpose, overwrite_b=1)
@@ -45,7 +45,7 @@ def solve_triangular(lower: np.ndarray, out: np.ndarray, *, transpose: bool = Fa
 def solve_triangular_right(lower: np.ndarray, out: np.ndarray) -> None:
     """Solve with a transposed lower triangle on the right: out <- out L^-T.
 
-    Arguments: `lower` (b, b) and `out` (r, b), C-contiguous float64; `out` is changed in place.
+    Args: `lower` (b, b) and `out` (r, b), C-contiguous float64; `out` is changed in place.
     """
     if out.size:
         result = blas.dtrsm(1.0, lower.T, out.T, side=0, lower=0, trans_a=1, overwrite_b=1)
@@ -56,7 +56,7 @@ def cholesky_block(block: np.ndarray) -> int:
     """Factorise a block in place: block <- L with L L^T = block; what is above the diagonal becomes zero.
 
     Only the lower triangle is read, so rounding that makes the block slightly unsymmetric does no harm.
-    Argument: `block` (b, b), C-contiguous float64, b at most `LARGEST_BLOCK`.
+    Args: `block` (b, b), C-contiguous float64, b at most `LARGEST_BLOCK`.
     Returns: 0, or k > 0 when the leading k x k part is not positive definite (the block is then in no useful state).
     """
     result, info = lapack.dpotrf(block.T, lower=0, clean=1, overwrite_a=1)

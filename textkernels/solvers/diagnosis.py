@@ -46,7 +46,7 @@ def ritz_values(n: int, product: Callable[[np.ndarray], np.ndarray], steps: int 
     """Ritz values, ascending, of a symmetric operator: Lanczos with full orthogonalisation from a seeded start.
 
     They lie between the operator's smallest and largest eigenvalue and close in on both ends.
-    Arguments: `n`: rows; `product`: a vector (n,) -> its image (n,); `steps`: how many products to spend.
+    Args: `n`: rows; `product`: a vector (n,) -> its image (n,); `steps`: how many products to spend.
     """
     steps = min(steps, n)
     basis = np.zeros((steps, n))

@@ -12,11 +12,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from tqdm import tqdm
 
 from textkernels.solvers.cholesky import CholeskyFactor
 from textkernels.solvers.lower_triangle import LowerTriangle
 from textkernels.solvers.primal import PrimalRidge
 
+# 200 MB for each of the three blocks at 25,000 documents.
 COLUMNS_AT_ONCE = 1_000
 
 
@@ -31,26 +33,28 @@ class DenseEnsemble:
     nngp: LowerTriangle
 
     def variance(self, ntk_test_train: np.ndarray, k_test_train: np.ndarray, k_test_diag: np.ndarray) -> np.ndarray:
-        """Not clipped. Arguments: Theta_* (b, n), K_* (b, n), diagonal of K_** (b,). Returns: (b,); 4 n^2 b flops."""
+        """Not clipped. Args: Theta_* (b, n), K_* (b, n), diagonal of K_** (b,). Returns: (b,); 4 n^2 b flops."""
         weights = self.factor.solve(np.asarray(ntk_test_train).T)
         difference = self.nngp.matmul(weights) - 2.0 * np.asarray(k_test_train, dtype=np.float64).T
         return np.asarray(k_test_diag, dtype=np.float64) + np.einsum("ij,ij->j", weights, difference)
 
-    def leave_one_out_variance(self, rows: np.ndarray) -> np.ndarray:
+    def leave_one_out_variance(self, rows: np.ndarray, progress: bool = False) -> np.ndarray:
         """[B K B]_ii / B_ii^2 with B = Thetareg^-1: the variance at document i of the ensemble trained on all others.
 
         Leaving i out, f_i - P f is the combination B_i. / B_ii of prior draws. Costs 4 n^2 flops a row.
         """
         rows = np.asarray(rows)
         out = np.empty(len(rows))
-        for first in range(0, len(rows), COLUMNS_AT_ONCE):
-            part = rows[first : first + COLUMNS_AT_ONCE]
-            columns = np.arange(len(part))
-            unit = np.zeros((self.factor.n, len(part)))
-            unit[part, columns] = 1.0
-            inverse = self.factor.solve(unit)
-            inverse /= inverse[part, columns]
-            out[first : first + len(part)] = np.einsum("ij,ij->j", inverse, self.nngp.matmul(inverse))
+        with tqdm(total=len(rows), desc="Ensemble variance", unit="row", disable=not progress, delay=1) as bar:
+            for first in range(0, len(rows), COLUMNS_AT_ONCE):
+                part = rows[first : first + COLUMNS_AT_ONCE]
+                columns = np.arange(len(part))
+                unit = np.zeros((self.factor.n, len(part)))
+                unit[part, columns] = 1.0
+                inverse = self.factor.solve(unit)
+                inverse /= inverse[part, columns]
+                out[first : first + len(part)] = np.einsum("ij,ij->j", inverse, self.nngp.matmul(inverse))
+                bar.update(len(part))
         return out
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -78,19 +82,19 @@ class PrimalEnsemble:
 
     @classmethod
     def factor_with(cls, factor: PrimalRidge, nngp_features: np.ndarray) -> "PrimalEnsemble":
-        """Arguments: `factor`: of Psi, with its training features; `nngp_features`: Phi (n, m)."""
+        """Args: `factor`: of Psi, with its training features; `nngp_features`: Phi (n, m)."""
         phi = np.asarray(nngp_features, dtype=np.float64)
         return cls(factor, factor.coefficients(phi).T, phi)
 
     def variance(
         self, ntk_features: np.ndarray, nngp_features: np.ndarray, k_test_diag: np.ndarray | None = None
     ) -> np.ndarray:
-        """Arguments: psi_* (b, p), phi_* (b, m); `k_test_diag` is |phi_*|^2 and not needed. Returns: (b,), >= 0."""
+        """Args: psi_* (b, p), phi_* (b, m); `k_test_diag` is |phi_*|^2 and not needed. Returns: (b,), >= 0."""
         difference = np.asarray(nngp_features, dtype=np.float64) - np.asarray(ntk_features) @ self.projection.T
         return np.einsum("ij,ij->i", difference, difference)
 
-    def leave_one_out_variance(self, rows: np.ndarray) -> np.ndarray:
-        """|phi_i - M psi_i|^2 / (s B_ii)^2, which is [B K B]_ii / B_ii^2: see `DenseEnsemble`."""
+    def leave_one_out_variance(self, rows: np.ndarray, progress: bool = False) -> np.ndarray:
+        """|phi_i - M psi_i|^2 / (s B_ii)^2, which is [B K B]_ii / B_ii^2; quick, so `progress` is not needed."""
         if self.features is None or self.factor.features is None:
             raise ValueError(
                 "expected the training features, got a posterior loaded from a file; fit again for this quantity"

@@ -13,7 +13,7 @@ def factorize_in_place(matrix: LowerTriangle, smallest_pivot: float, progress: b
     Right-looking: the diagonal block by the library, the panel below it by a triangular solve, the panels to its right
     by matrix products, which are nearly all of the work and run on every core.
 
-    Arguments:
+    Args:
         matrix: changed in place.
         smallest_pivot: a pivot (the variance of a document given those before it) below this counts as zero. Rounding
         alone

@@ -18,7 +18,7 @@ class LowerTriangle:
     Panel j holds rows j0:n of columns j0:j1 (j0 = j * block), C-contiguous; its first `block` rows are the diagonal
     block, stored in full. That is 8 n (n + block) / 2 bytes: 2.75 GB for n = 25,000 instead of 5.
 
-    Arguments: `panels`: the panels in order; `n`: rows; `block`: columns of every panel but the last.
+    Args: `panels`: the panels in order; `n`: rows; `block`: columns of every panel but the last.
     Build one with `zeros`, `from_blocks` or `from_dense`.
     """
 
@@ -48,7 +48,7 @@ class LowerTriangle:
     ) -> "LowerTriangle":
         """Fill from a function of two slices, asked only for blocks on and below the diagonal.
 
-        Arguments:
+        Args:
             n: rows.
             fill: `fill(rows, columns)` gives K[rows, columns], float32 or float64, at most block x block.
             block: panel width.
@@ -135,7 +135,7 @@ class LowerTriangle:
     def matmul(self, other: np.ndarray) -> np.ndarray:
         """The symmetric product K X, 2 n^2 m flops.
 
-        Argument: X (n, m) or (n,), any float dtype. Returns: float64 of the same shape.
+        Args: X (n, m) or (n,), any float dtype. Returns: float64 of the same shape.
         """
         other = np.asarray(other)
         right = np.ascontiguousarray(other.reshape(self.n, -1), dtype=np.float64)

@@ -43,7 +43,7 @@ class PrimalRidge:
     def factor(cls, features: np.ndarray, diag_reg: float) -> "PrimalRidge":
         """Decompose Phi^T Phi, n m^2 + 9 m^3 flops.
 
-        Arguments:
+        Args:
             features: Phi (n, m), float32 or float64, m at most 5,000.
             diag_reg: at least 0, in units of trace(K) / n = mean |phi_i|^2.
         Raises: ValueError for values that are not finite, features that are all zero, or too many columns.
@@ -85,7 +85,7 @@ class PrimalRidge:
         return float(np.log(self.values + self.noise).sum() + (self.n - len(self.values)) * np.log(self.noise))
 
     def coefficients(self, targets: np.ndarray) -> np.ndarray:
-        """Weights (m, C): the posterior mean is Phi_* times them. Argument: targets (n, C)."""
+        """Weights (m, C): the posterior mean is Phi_* times them. Args: targets (n, C)."""
         return self.vectors @ ((self.vectors.T @ (self._phi.T @ targets)) / (self.values + self.noise)[:, None])
 
     def solve(self, right: np.ndarray) -> np.ndarray:

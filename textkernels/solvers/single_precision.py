@@ -40,7 +40,7 @@ class SingleCholesky:
         n = len(kernel)
         for start in range(0, n, BLOCK):
             stop = min(start + BLOCK, n)
-            panel = np.ascontiguousarray(kernel[start:, start:stop])
+            panel = kernel[start:, start:stop].copy(order="C")
             if start:
                 panel -= out[start:, :start] @ out[start:stop, :start].T
             width = stop - start

@@ -1,0 +1,185 @@
+"""Documents packed for the compiled pass: rows in chunks, columns in panels, and scratch of the right size."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from textkernels.features import FeatureState
+from textkernels.pairs.numba_pass import Panel, Plan, Rows, Work
+from textkernels.pairs.numba_products import ROWS, STRIP
+from textkernels.pairs.numba_program import Program
+from textkernels.pairs.numba_traits import Traits
+
+
+class Tangent(NamedTuple):
+    """How Theta of the explicit features relates to their K.
+
+    Args:
+        kind: 0: it is 0; 1: ``ratio`` times K; 2: it has columns of its own.
+        ratio: see there.
+        nngp, ntk: columns that count for K and for Theta.
+    """
+
+    kind: int
+    ratio: float
+    nngp: np.ndarray
+    ntk: np.ndarray
+
+    @classmethod
+    def of(cls, state: FeatureState) -> Tangent:
+        """From the column weights of any document's features: they are the same for all."""
+        nngp, ntk = np.flatnonzero(state.nngp), np.flatnonzero(state.ntk)
+        if not len(ntk):
+            return cls(0, 0.0, nngp, ntk)
+        ratio = float(state.ntk[nngp[0]] / state.nngp[nngp[0]]) if len(nngp) else 0.0
+        if np.allclose(state.ntk, ratio * state.nngp, rtol=1e-12, atol=0):
+            return cls(1, ratio, nngp, ntk[:0])
+        return cls(2, 0.0, nngp, ntk)
+
+
+def plan_of(program: Program, longest: int, width: int, position_columns: np.ndarray, tangent: Tangent, ntk: bool) -> tuple[Plan, int]:
+    """The program for row documents of at most ``longest`` tokens and panels of ``width`` columns.
+
+    Returns: the plan, and the size of its scratch.
+    """
+    layout = program.layout(longest, width, position_columns)
+    operations = np.array([operation[:11] for operation in program.operations], np.int64)
+    parameters = np.array([operation[11:] for operation in program.operations], np.float32)
+    stage = operations[:, 1]
+    layers = [program.graph.nodes[i].layer for i in program.attention]
+    shares = [(1.0, 0.0) if layer.positions is None else layer.positions.shares for layer in layers]
+    plan = Plan(
+        operations=operations,
+        parameters=parameters,
+        stages=np.searchsorted(stage, np.arange(program.stages + 1)).astype(np.int64),
+        reach=np.array([operations[stage == s, 2].max(initial=0) for s in range(program.stages)], np.int64),
+        offsets=layout.offsets,
+        rows=layout.rows,
+        stride=layout.stride,
+        attention=layout.attention,
+        shares=np.array(shares, np.float32).reshape(len(layers), 2),
+        in_values=np.array([bool(layer.positions and layer.positions.in_values) for layer in layers]),
+        strengths=np.array([(layer.qk * layer.ov) ** 2 for layer in layers], np.float64),
+        margin=program.margin,
+        lead=program.lead,
+        tangent=tangent.kind,
+        ratio=tangent.ratio,
+        ntk=ntk,
+    )
+    return plan, layout.size
+
+
+def pack_rows(traits: Traits, documents: np.ndarray, chunk_tokens: int) -> Rows:
+    """Row documents, with the distinct tokens of every ``chunk_tokens`` tokens.
+
+    Words repeat, so that a chunk of reviews has products with the panel for a third of its tokens only.
+    """
+    tokens = traits.tokens(documents)
+    starts = np.concatenate([[0], np.cumsum(traits.lengths[documents])]).astype(np.int64)
+    chunks = np.append(np.arange(0, max(len(tokens), 1), chunk_tokens), len(tokens)).astype(np.int64)
+    chosen, places = [], []
+    for first, last in zip(chunks[:-1], chunks[1:], strict=True):
+        _, index, inverse = np.unique(traits.states[tokens[first:last]], return_index=True, return_inverse=True)
+        chosen.append(tokens[first:last][index])
+        places.append(inverse.reshape(-1))
+    distinct = np.concatenate(chosen)
+    columns = [part.shape[1] for part in traits.positions]
+    offsets = np.cumsum([0, *(len(tokens) * many for many in columns)])[:-1]
+    return Rows(
+        starts=starts,
+        chunks=chunks,
+        distinct=np.concatenate(places).astype(np.int64),
+        firsts=np.cumsum([0, *map(len, chosen)]).astype(np.int64),
+        features=traits.features[distinct].reshape(-1),
+        tangents=traits.tangents[distinct].reshape(-1),
+        dims=np.array([traits.features.shape[1], traits.tangents.shape[1]], np.int64),
+        scales=traits.scales[:, tokens],
+        digests=traits.digests[:, tokens],
+        weights=traits.weights[:, tokens],
+        positions=_flat([part[tokens] for part in traits.positions]),
+        places=np.array(list(zip(offsets, columns, strict=True)), np.int64).reshape(len(columns), 2),
+        ties=traits.ties,
+        tie_starts=traits.tie_starts[:, documents],
+    )
+
+
+def panel_columns(program: Program, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """First column of each document of a panel, and the width up to and with each."""
+    # What attention weights make of a document comes in whole strips, which its neighbour must not share.
+    room = lengths + program.margin
+    if program.attention:
+        room = -(-room // STRIP) * STRIP
+    starts = program.lead + np.cumsum(room) - room
+    return starts, -(-(starts + lengths) // STRIP) * STRIP + program.lead
+
+
+def pack_panel(program: Program, traits: Traits, documents: np.ndarray) -> Panel:
+    """Column documents side by side."""
+    lengths = traits.lengths[documents]
+    starts, widths = panel_columns(program, lengths)
+    width = int(widths[-1])
+    tokens = traits.tokens(documents)
+    columns = np.arange(len(tokens)) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
+    strips = [_in_strips(part[tokens], columns, width) for part in traits.positions]
+    offsets = np.cumsum([0, *map(len, strips)])[:-1]
+    many = [part.shape[1] for part in traits.positions]
+    return Panel(
+        starts=starts.astype(np.int64),
+        lengths=lengths,
+        widths=widths.astype(np.int64),
+        width=width,
+        features=_in_strips(traits.features[tokens], columns, width),
+        tangents=_in_strips(traits.tangents[tokens], columns, width),
+        scales=_spread(traits.scales[:, tokens], columns, width),
+        digests=_spread(traits.digests[:, tokens], columns, width),
+        mask=_spread(np.ones((1, len(tokens)), np.float32), columns, width)[0],
+        weights=_spread(traits.weights[:, tokens].astype(np.float64), columns, width),
+        positions=_flat(strips),
+        places=np.array(list(zip(offsets, many, strict=True)), np.int64).reshape(len(many), 2),
+        ties=traits.ties,
+        tie_starts=traits.tie_starts[:, documents],
+    )
+
+
+def scratch(plan: Plan, size: int, rows: Rows, panel: Panel) -> Work:
+    """Scratch for one thread."""
+    pools = len(panel.weights)
+    attention = (len(plan.attention), 2, panel.width)
+    product = ((int(np.diff(rows.firsts).max()) + ROWS - 1) * panel.width,)
+    return Work(
+        k=_zeros(size),
+        t=_zeros(size if plan.ntk else 1),
+        product=np.empty(product, np.float32),
+        product_ntk=np.empty(product if plan.ntk and plan.tangent == 2 else (1,), np.float32),
+        chunk=np.zeros(2, np.int64),
+        group=np.zeros((2, panel.width), np.float32),
+        sums=np.zeros((2, pools, panel.width)),
+        correlation=np.zeros(attention),
+        factors=np.zeros(attention, np.float32),
+    )
+
+
+def _zeros(size: int) -> np.ndarray:
+    """Zeros whose first entry begins a cache line."""
+    room = np.zeros(size + 16, np.float32)
+    first = -(room.ctypes.data // 4) % 16
+    return room[first : first + size]
+
+
+def _flat(parts: list[np.ndarray]) -> np.ndarray:
+    return np.concatenate([np.zeros(0, np.float32), *(part.reshape(-1) for part in parts)])
+
+
+def _spread(values: np.ndarray, columns: np.ndarray, width: int) -> np.ndarray:
+    wide = np.zeros((len(values), width), values.dtype)
+    wide[:, columns] = values
+    return wide
+
+
+def _in_strips(values: np.ndarray, columns: np.ndarray, width: int) -> np.ndarray:
+    """Token vectors (tokens, m) as (m, width) in strips, flat."""
+    wide = np.zeros((width, values.shape[1]), np.float32)
+    wide[columns] = values
+    return wide.reshape(width // STRIP, STRIP, -1).transpose(0, 2, 1).reshape(-1)
