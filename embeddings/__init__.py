@@ -18,27 +18,36 @@ from typing import TYPE_CHECKING, Any
 from embeddings.sequences import Sequences
 
 if TYPE_CHECKING:
-    from embeddings.catalogue import ENCODERS, get_encoder, restore_encoder
+    from embeddings.catalogue import ENCODERS, get_encoder
+    from embeddings.concatenated import ConcatenatedEncoder
+    from embeddings.contextual import ContextualEncoder
     from embeddings.corpus import CorpusTraining
     from embeddings.encoder import Encoder
     from embeddings.encoding import Encoding
+    from embeddings.restore import restore_encoder
     from embeddings.static import StaticEncoder
+    from embeddings.subwords import SubwordVectors
     from embeddings.tokenizer import TOKENIZERS, tokenize
     from embeddings.truncation import Truncation
+    from embeddings.vector_cache import load_vector_file
     from embeddings.vector_files import read_vector_file
     from embeddings.word_vectors import LoadReport, WordVectors
 
 _HOMES = {
     "ENCODERS": "catalogue",
     "get_encoder": "catalogue",
-    "restore_encoder": "catalogue",
+    "ConcatenatedEncoder": "concatenated",
+    "ContextualEncoder": "contextual",
     "CorpusTraining": "corpus",
     "Encoder": "encoder",
     "Encoding": "encoding",
+    "restore_encoder": "restore",
     "StaticEncoder": "static",
+    "SubwordVectors": "subwords",
     "TOKENIZERS": "tokenizer",
     "tokenize": "tokenizer",
     "Truncation": "truncation",
+    "load_vector_file": "vector_cache",
     "read_vector_file": "vector_files",
     "LoadReport": "word_vectors",
     "WordVectors": "word_vectors",
@@ -47,15 +56,19 @@ _HOMES = {
 __all__ = [
     "ENCODERS",
     "TOKENIZERS",
+    "ConcatenatedEncoder",
+    "ContextualEncoder",
     "CorpusTraining",
     "Encoder",
     "Encoding",
     "LoadReport",
     "Sequences",
     "StaticEncoder",
+    "SubwordVectors",
     "Truncation",
     "WordVectors",
     "get_encoder",
+    "load_vector_file",
     "read_vector_file",
     "restore_encoder",
     "tokenize",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,8 +16,8 @@ from embeddings.encoding import Encoding, text_status
 from embeddings.onnx_model import OnnxModel
 from embeddings.piece_vectors import PieceReader
 from embeddings.sequences import FLOATS, Sequences
-from embeddings.static import UNKNOWN
 from embeddings.texts import read_texts
+from embeddings.token_choice import UNKNOWN
 from embeddings.truncation import Truncation
 from embeddings.windows import Windows
 
@@ -195,7 +194,7 @@ class ContextualEncoder:
             yield from zip(vectors, (pieces.known[row] for row in rows), strict=True)
 
     def config(self) -> dict[str, Any]:
-        """Everything ``restore`` needs, in types that JSON has."""
+        """Everything ``restore`` needs besides the model, in types that JSON has."""
         model = self.reader.model
         return {
             "format": FORMAT,
@@ -218,15 +217,8 @@ class ContextualEncoder:
         return {}
 
     @classmethod
-    def restore(cls, config: dict[str, Any]) -> ContextualEncoder:
-        """The encoder that gave ``config``.
-
-        Raises:
-            ImportError: the package with the model is not installed.
-            FileNotFoundError: the folder with the model is gone.
-            ValueError: another model is there now.
-        """
-        model = _find_again(config["name"], config["model"])
+    def restore(cls, config: dict[str, Any], model: OnnxModel) -> ContextualEncoder:
+        """The encoder that gave ``config``, with the same model."""
         encoder = cls(
             model,
             name=config["name"],
@@ -249,24 +241,3 @@ class _Pieces(NamedTuple):
     known: list[NDArray[np.bool_]]
     n_tokens: NDArray[np.int64]
     lengths: NDArray[np.int64]
-
-
-def _find_again(name: str, saved: dict[str, Any]) -> OnnxModel:
-    if saved["source"] == "package":
-        model = OnnxModel.minilm()
-        hint = "install the same version of the package"
-    else:
-        try:
-            model = OnnxModel.from_folder(Path(saved["source"]))
-        except FileNotFoundError as error:
-            raise FileNotFoundError(
-                f"encoder {name!r}: {error}; the model was fitted with the token encoder in that folder: bring it "
-                "back, or write its new place in the config.json of the fitted model"
-            ) from None
-        hint = "bring back the files it was fitted with"
-    if model.checksum != saved["checksum"]:
-        raise ValueError(
-            f"encoder {name!r}: expected a token encoder with checksum {saved['checksum'][:12]}, got "
-            f"{model.checksum[:12]}: it is not the one the model was fitted with; {hint}, or fit the model again"
-        )
-    return model

@@ -1,4 +1,4 @@
-"""Word2Vec trained on the user's own texts, by gensim, and kept on disk for the next time."""
+"""Word2Vec and FastText trained on the user's own texts, by gensim, and kept on disk for the next time."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import json
 import os
 import tempfile
 import warnings
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,18 +17,31 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
+from embeddings.cache_folder import CacheDir, cache_folder
+from embeddings.cores import n_cores
+from embeddings.subwords import SubwordVectors, table_from_arrays
 from embeddings.texts import TokenizedTexts
 from embeddings.word_vectors import LoadReport, WordVectors, pack_words
 
 # gensim silently drops what a sentence has beyond this.
 LONGEST_SENTENCE = 10_000
+ALGORITHMS = {"word2vec": "Word2Vec", "fasttext": "FastText"}
+SUBWORD_OPTIONS = ("min_n", "max_n", "buckets")
+
+_LEAST = {
+    **dict.fromkeys(("vector_size", "window", "epochs", "min_count", "workers", *SUBWORD_OPTIONS), 1),
+    "negative": 0,
+    "seed": 0,
+}
 
 
 @dataclass(frozen=True)
 class CorpusTraining:
-    """How to learn word vectors from texts: skip-gram or CBOW with negative sampling.
+    """How to learn word vectors from texts: skip-gram or CBOW, of words or also of parts of words.
 
     Attributes:
+        algorithm: ``word2vec``, or ``fasttext``, which also learns vectors of parts of words: then words that
+            are not in the texts have one too, see ``SubwordVectors``.
         vector_size: dimension d.
         window: farthest context word, in tokens to either side.
         epochs: passes over the texts.
@@ -41,11 +55,16 @@ class CorpusTraining:
         workers: threads. 1: the same texts and options give bit-equal vectors in any process (with the same
             gensim, BLAS and kind of processor). None: all cores, whose threads race, so that no two runs agree.
         cache_dir: folder for finished vectors; None: textkernels in the user's cache folder. The key is made
-            of the tokens, the options and gensim's version.
+            of the tokens, the options and gensim's version. False: kept nowhere.
+        min_n, max_n: characters of the shortest and longest parts of words (``fasttext`` only).
+        buckets: vectors for parts of words, which share them where there are more (``fasttext`` only). They
+            take 4 d bytes each while training; only those in use are kept.
 
-    Source: Mikolov et al., "Distributed representations of words and phrases and their compositionality", 2013.
+    Sources: Mikolov et al., "Distributed representations of words and phrases and their compositionality", 2013;
+    Bojanowski et al., "Enriching word vectors with subword information", 2017.
     """
 
+    algorithm: str = "word2vec"
     vector_size: int = 100
     window: int = 10
     epochs: int = 5
@@ -56,16 +75,22 @@ class CorpusTraining:
     sample: float = 1e-3
     seed: int = 0
     workers: int | None = None
-    cache_dir: str | os.PathLike[str] | None = None
+    cache_dir: CacheDir = None
+    min_n: int = 3
+    max_n: int = 6
+    buckets: int = 500_000
 
     def __post_init__(self) -> None:
-        least = {"vector_size": 1, "window": 1, "epochs": 1, "negative": 0, "seed": 0, "min_count": 1, "workers": 1}
-        for option, lowest in least.items():
+        if self.algorithm not in ALGORITHMS:
+            raise ValueError(f"expected algorithm to be {' or '.join(map(repr, ALGORITHMS))}, got {self.algorithm!r}")
+        for option, lowest in _LEAST.items():
             value = getattr(self, option)
             if value is None and option in ("min_count", "workers"):
                 continue
             if isinstance(value, bool) or int(value) != value or value < lowest:
                 raise ValueError(f"expected {option} to be an integer of at least {lowest}, got {value!r}")
+        if self.max_n < self.min_n:
+            raise ValueError(f"expected max_n of at least min_n = {self.min_n}, got {self.max_n}")
         if self.sample < 0:
             raise ValueError(f"expected sample to be at least 0 (0 thins nothing out), got {self.sample!r}")
         if self.sg not in (0, 1) or self.hs not in (0, 1) or not (self.hs or self.negative):
@@ -76,7 +101,8 @@ class CorpusTraining:
 
     def config(self) -> dict[str, Any]:
         """The options, without the cache folder, in types that JSON has."""
-        return {key: value for key, value in asdict(self).items() if key != "cache_dir"}
+        left_out = ("cache_dir", *(() if self.algorithm == "fasttext" else SUBWORD_OPTIONS))
+        return {key: value for key, value in asdict(self).items() if key not in left_out}
 
     def train(self, tokens: TokenizedTexts, progress: bool = False) -> WordVectors:
         """Learn one vector for each frequent token, or take them from the cache.
@@ -89,12 +115,13 @@ class CorpusTraining:
         """
         counts = np.bincount(tokens.ids, minlength=len(tokens.types))
         least = self._least_count(counts)
-        report_name = f"Word2Vec of {len(tokens.lengths):,} texts"
+        report_name = f"{ALGORITHMS[self.algorithm]} of {len(tokens.lengths):,} texts"
         cached = self._cache_file(tokens, least)
-        vectors = _read_cache(cached, report_name)
+        vectors = None if cached is None else _read_cache(cached, report_name)
         if vectors is None:
             vectors = self._train(tokens, counts, least, report_name, progress)
-            _write_cache(cached, vectors)
+            if cached is not None:
+                _write_cache(cached, vectors)
         return vectors
 
     def _least_count(self, counts: np.ndarray) -> int:
@@ -113,20 +140,45 @@ class CorpusTraining:
             )
         return least
 
-    def _cache_file(self, tokens: TokenizedTexts, least: int) -> Path:
+    def _cache_file(self, tokens: TokenizedTexts, least: int) -> Path | None:
         import gensim
 
+        folder = cache_folder(self.cache_dir)
+        if folder is None:
+            return None
         options = self.config() | {"min_count": least, "workers": "one" if self.workers == 1 else "many"}
+        options.pop("algorithm")
         key = hashlib.sha256(json.dumps([gensim.__version__, options], sort_keys=True).encode())
         for part in (pack_words(tokens.types), tokens.ids, tokens.lengths):
             key.update(part.tobytes())
-        return _cache_folder(self.cache_dir) / f"word2vec-{key.hexdigest()[:32]}.npz"
+        return folder / f"{self.algorithm}-{key.hexdigest()[:32]}.npz"
 
     def _train(self, tokens: TokenizedTexts, counts: np.ndarray, least: int, name: str, progress: bool) -> WordVectors:
-        from gensim.models import Word2Vec
+        if self.algorithm == "fasttext":  # it needs words in UTF-8, which has no form for a lone surrogate
+            tokens = replace(tokens, types=[word.encode("utf-8", "replace").decode() for word in tokens.types])
+        frequencies: Counter[str] = Counter()
+        for word, count in zip(tokens.types, counts.tolist(), strict=True):
+            frequencies[word] += count
+        model, sentences = self._model(least), _Sentences(tokens)
+        model.build_vocab_from_freq(frequencies, corpus_count=len(sentences))
+        with tqdm(
+            desc=f"Training {ALGORITHMS[self.algorithm]}",
+            total=self.epochs * tokens.ids.size,
+            unit=" tokens",
+            unit_scale=True,
+            disable=not progress,
+        ) as sentences.bar:
+            model.train(sentences, total_examples=len(sentences), epochs=self.epochs)
+        report = LoadReport(name, "trained", len(model.wv.index_to_key), self.vector_size)
+        if self.algorithm == "fasttext":
+            return SubwordVectors.from_fasttext(model.wv, report)
+        return WordVectors(list(model.wv.index_to_key), model.wv.vectors, report)
 
-        sentences = _Sentences(tokens)
-        model = Word2Vec(
+    def _model(self, least: int) -> Any:
+        from gensim.models import FastText, Word2Vec
+
+        parts_of_words = {"min_n": self.min_n, "max_n": self.max_n, "bucket": self.buckets}
+        return (FastText if self.algorithm == "fasttext" else Word2Vec)(
             vector_size=self.vector_size,
             window=self.window,
             min_count=least,
@@ -135,16 +187,9 @@ class CorpusTraining:
             hs=self.hs,
             sample=self.sample,
             seed=self.seed,
-            workers=self.workers or _n_cores(),
+            workers=self.workers or n_cores(),
+            **(parts_of_words if self.algorithm == "fasttext" else {}),
         )
-        model.build_vocab_from_freq(dict(zip(tokens.types, counts.tolist(), strict=True)), corpus_count=len(sentences))
-        total = self.epochs * tokens.ids.size
-        with tqdm(
-            desc="Training Word2Vec", total=total, unit=" tokens", unit_scale=True, disable=not progress
-        ) as sentences.bar:
-            model.train(sentences, total_examples=len(sentences), epochs=self.epochs)
-        report = LoadReport(name, "trained", len(model.wv.index_to_key), self.vector_size)
-        return WordVectors(list(model.wv.index_to_key), model.wv.vectors, report)
 
 
 class _Sentences:
@@ -172,16 +217,6 @@ class _Sentences:
                 self.bar.update(end - start)
 
 
-def _n_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _cache_folder(cache_dir: str | os.PathLike[str] | None) -> Path:
-    if cache_dir is not None:
-        return Path(cache_dir)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "textkernels"
-
-
 def _read_cache(path: Path, name: str) -> WordVectors | None:
     """The vectors in a cache file, None if there is none or it is damaged (it is then made again)."""
     if not path.is_file():
@@ -189,7 +224,7 @@ def _read_cache(path: Path, name: str) -> WordVectors | None:
     try:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
             report = LoadReport(name, "trained", *arrays["vectors"].shape)
-            return WordVectors.from_arrays({key: arrays[key] for key in ("words", "vectors")}, report)
+            return table_from_arrays(dict(arrays), report)
     except Exception as error:  # a damaged archive raises errors of many kinds
         warnings.warn(f"{path.name}: damaged cache file, trained again ({type(error).__name__})", stacklevel=2)
         return None
@@ -201,7 +236,7 @@ def _write_cache(path: Path, vectors: WordVectors) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent) as folder:
             draft = Path(folder) / path.name
-            np.savez(draft, words=pack_words(vectors.words), vectors=vectors.vectors)
+            np.savez(draft, allow_pickle=False, **vectors.to_arrays())
             os.replace(draft, path)
     except OSError as error:
         warnings.warn(f"word vectors are not kept for next time: {error}", stacklevel=2)

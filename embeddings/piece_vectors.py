@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from embeddings.cache_folder import CacheDir, cache_folder
+from embeddings.cores import n_cores
 from embeddings.onnx_model import OnnxModel
 from embeddings.token_cache import KEY_BYTES, TokenCache, token_cache
 from embeddings.windows import Windows
@@ -129,8 +129,3 @@ def _batches(texts: Iterable[Ids]) -> Iterator[list[Ids]]:
             batch = []
     if batch:
         yield batch
-
-
-def n_cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

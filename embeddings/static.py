@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,15 +11,14 @@ from numpy.typing import DTypeLike, NDArray
 
 from embeddings.corpus import CorpusTraining
 from embeddings.encoder import SCALES
-from embeddings.encoding import Encoding, text_status
-from embeddings.sequences import Sequences
+from embeddings.encoding import Encoding
 from embeddings.texts import TokenizedTexts, read_texts, tokenize_texts
+from embeddings.token_choice import UNKNOWN, choose_tokens, encode_tokens, weighted_squares
 from embeddings.tokenizer import check_rule, tokenize
 from embeddings.truncation import Truncation
 from embeddings.word_vectors import WordVectors, report_to_config
 
 FORMAT = 1
-UNKNOWN = ("mask", "zero")
 
 
 class StaticEncoder:
@@ -111,39 +111,19 @@ class StaticEncoder:
         return self
 
     def _scale(self, vectors: WordVectors, tokens: TokenizedTexts) -> float:
-        rows, _, chosen = self._rows(vectors, tokens)
-        rows = rows[chosen]
-        if not rows.size:
+        values, known = vectors.look_up(tokens.types)
+        chosen = choose_tokens(tokens, known, self.truncation, self.unknown)
+        if not chosen.ids.size:
             raise ValueError(
                 f"expected a text with a word that {self.name} has a vector for, got none in {len(tokens.lengths):,} "
                 f"texts ({len(tokens.types):,} distinct tokens); check the texts, their language and the tokenizer"
             )
         if self.scale == "none":
             return 1.0
-        # By word, not by token: small, and the order of the texts changes nothing.
-        counts = np.bincount(rows[rows >= 0], minlength=len(vectors.words))
-        used = np.flatnonzero(counts)
-        squares = np.square(vectors.vectors[used], dtype=np.float64).sum(axis=1)
-        mean_square = float(counts[used] @ squares) / (rows.size * vectors.dim)
-        if mean_square == 0:
+        sum_of_squares = weighted_squares(values, np.bincount(chosen.ids, minlength=len(values)))
+        if sum_of_squares == 0:
             raise ValueError("expected vectors that are not all zero, got zeros for every word of these texts")
-        return mean_square**-0.5
-
-    def _rows(
-        self, vectors: WordVectors, tokens: TokenizedTexts
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
-        """For each token that truncation keeps: its row (-1: unknown), its text, whether documents have it.
-
-        Punctuation counts only beside a known word: a text of nothing else has no document.
-        """
-        kept = self.truncation.kept(tokens.lengths)
-        ids = tokens.ids[kept]
-        rows = vectors.rows_of(tokens.types)[ids]
-        text = np.repeat(np.arange(len(tokens.lengths)), tokens.lengths)[kept]
-        known = rows >= 0
-        words = np.array([any(map(str.isalnum, token)) for token in tokens.types], bool)[ids]
-        has_word = np.bincount(text[known & words], minlength=len(tokens.lengths)) > 0
-        return rows, text, has_word[text] & (known | (self.unknown == "zero"))
+        return math.sqrt(chosen.ids.size * vectors.dim / sum_of_squares)
 
     def encode(self, texts: Iterable[Any], progress: bool = False) -> Encoding:
         """Token vectors of the texts. See ``Encoder.encode``.
@@ -155,30 +135,16 @@ class StaticEncoder:
         vectors, scale = self._fitted()
         cells = read_texts(texts)
         tokens = tokenize_texts(cells, self.tokenizer, lower=not vectors.cased, progress=progress)
-        n = len(cells)
-        rows, text, chosen = self._rows(vectors, tokens)
-        n_known = np.bincount(text[rows >= 0], minlength=n)
-        rows, lengths = rows[chosen], np.bincount(text[chosen], minlength=n)
-        values = vectors.vectors[rows]
+        values, known = vectors.look_up(tokens.types)
         values *= scale
-        values[rows < 0] = 0
-        documents = lengths > 0
-        n_dropped = self.truncation.dropped(tokens.lengths)
-        return Encoding(
-            documents=Sequences(values, lengths[documents]),
-            rows=np.flatnonzero(documents),
-            status=text_status(cells, lengths),
-            n_tokens=tokens.lengths,
-            n_dropped=n_dropped,
-            n_unknown=tokens.lengths - n_dropped - n_known,
-        )
+        return encode_tokens(cells, tokens, values, known, self.truncation, self.unknown)
 
     def explain(self, text: str) -> list[tuple[str, bool, bool]]:
         """(token, kept by truncation, has a vector) for every token of one text."""
         vectors, _ = self._fitted()
         tokens = tokenize(text, self.tokenizer, lower=not vectors.cased)
         kept = self.truncation.kept(np.array([len(tokens)]))
-        known = vectors.rows_of(tokens) >= 0
+        _, known = vectors.look_up(tokens)
         return list(zip(tokens, kept.tolist(), known.tolist(), strict=True))
 
     def _fitted(self) -> tuple[WordVectors, float]:

@@ -28,13 +28,19 @@ from embeddings.word_vectors import LoadReport, WordVectors, file_checksum
 BAD_ROWS = ("error", "skip")
 
 
-def read_vector_file(path: str | PathLike[str], on_bad_row: str = "error", progress: bool = False) -> WordVectors:
+def read_vector_file(
+    path: str | PathLike[str],
+    on_bad_row: str = "error",
+    progress: bool = False,
+    vocabulary: frozenset[str] | None = None,
+) -> WordVectors:
     """Read a file of word vectors; see the module's text for the formats.
 
     Args:
         path: the file.
         on_bad_row: ``error``, or ``skip`` to leave out bad rows (and what is lost of a file cut short).
         progress: show progress on standard error.
+        vocabulary: the only words to keep, so that the others never fill memory; None: all.
 
     Returns:
         The vectors, float32 (of a gensim file: its own dtype), with a report. A word that comes twice keeps
@@ -52,8 +58,8 @@ def read_vector_file(path: str | PathLike[str], on_bad_row: str = "error", progr
         raise FileNotFoundError(f"expected a file of word vectors at {str(path)!r}, found {kind}")
     layout = find_layout(path)
     if layout.format == "keyed_vectors":
-        return _read_gensim(path)
-    rows = Rows(skip=on_bad_row == "skip")
+        return _read_gensim(path) if vocabulary is None else _read_gensim(path).restrict(vocabulary)
+    rows = Rows(skip=on_bad_row == "skip", needed=vocabulary)
     try:
         _read_rows(path, layout, rows, progress)
         words, vectors = _finite_table(layout, rows)
@@ -62,9 +68,13 @@ def read_vector_file(path: str | PathLike[str], on_bad_row: str = "error", progr
             f"{path.name}: {error}; mend the file or get it again, or use what is good of it with on_bad_row='skip'"
         ) from None
     if not words:
+        if rows.n_unneeded:
+            raise ValueError(
+                f"{path.name}: expected a word of the vocabulary, found none of them in {rows.n_rows:,} rows"
+            )
         problem = f"; first problem: {rows.skipped[0]}" if rows.skipped else f" before its end: {rows.cut}"
         raise ValueError(f"{path.name}: expected at least one word with {layout.dim} numbers, found none{problem}")
-    _warn(path.name, layout, rows)
+    _add_notes(layout, rows)
     report = LoadReport(
         name=path.name,
         format=layout.format,
@@ -72,11 +82,13 @@ def read_vector_file(path: str | PathLike[str], on_bad_row: str = "error", progr
         dim=layout.dim,
         n_skipped=len(rows.skipped),
         n_duplicated=rows.n_duplicated,
+        n_unneeded=rows.n_unneeded,
         header=layout.header,
         compressed=is_gzip(path),
         checksum=file_checksum(path),
         notes=tuple(rows.notes),
     )
+    warn_of_notes(report)
     return WordVectors(words, vectors, report)
 
 
@@ -107,7 +119,7 @@ def _finite_table(layout: Layout, rows: Rows) -> tuple[list[str], NDArray[np.flo
     return [word for word, good in zip(words, finite, strict=True) if good], vectors[finite]
 
 
-def _warn(name: str, layout: Layout, rows: Rows) -> None:
+def _add_notes(layout: Layout, rows: Rows) -> None:
     if rows.cut:
         rows.notes.append(f"The file is cut short: {rows.cut}; what comes before is used.")
     if rows.skipped:
@@ -115,9 +127,13 @@ def _warn(name: str, layout: Layout, rows: Rows) -> None:
     if layout.header and layout.header[0] != rows.n_rows:
         hint = "; it may be cut short" if layout.header[0] > rows.n_rows else ""
         rows.notes.append(f"The header announces {layout.header[0]:,} vectors, the file holds {rows.n_rows:,}{hint}.")
-    for note in rows.notes:
+
+
+def warn_of_notes(report: LoadReport) -> None:
+    """Warn of what is odd about a file, but not of a missing last line end, which is common."""
+    for note in report.notes:
         if not note.startswith("The last line"):
-            warnings.warn(f"{name}: {note}", stacklevel=3)
+            warnings.warn(f"{report.name}: {note}", stacklevel=3)
 
 
 def _read_gensim(path: Path) -> WordVectors:

@@ -27,30 +27,37 @@ class Rows:
 
     Attributes:
         skip: count bad rows instead of raising.
+        needed: the only words to keep; None keeps all.
         words: each word and the line (text) or row (binary) it stands in, 1-based.
         values: the vectors end to end, float32.
         n_rows: rows seen, good or bad.
         skipped: what was wrong with each of the rows left out.
         n_duplicated: rows left out because their word came before.
+        n_unneeded: rows left out because their word is not needed.
         cut: why the file ends too early, or "".
         notes: anything else worth a sentence.
     """
 
     skip: bool = False
+    needed: frozenset[str] | None = None
     words: dict[str, int] = field(default_factory=dict)
     values: array[float] = field(default_factory=lambda: array("f"))
     n_rows: int = 0
     skipped: list[str] = field(default_factory=list)
     n_duplicated: int = 0
+    n_unneeded: int = 0
     cut: str = ""
     notes: list[str] = field(default_factory=list)
 
     def admits(self, place: int, word: bytes, kind: str) -> bool:
-        """Whether the word is readable and new; then its vector must be appended to ``values``."""
+        """Whether the word is readable, needed and new; then its vector must be appended to ``values``."""
         try:
             text = word.decode("utf-8")
         except UnicodeDecodeError:
             self.reject(f"{kind} {place}: expected a word in UTF-8, found {word[:40]!r}")
+            return False
+        if self.needed is not None and text not in self.needed:
+            self.n_unneeded += 1
             return False
         if text in self.words:
             self.n_duplicated += 1

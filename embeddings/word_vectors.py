@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,8 @@ class LoadReport:
         name: file name, package name or ``KeyedVectors``.
         format: ``text``, ``binary`` (word2vec), ``keyed_vectors`` (gensim), ``package`` or ``trained``.
         n_rows: vectors found; of these ``n_skipped`` were bad and left out on request, and
-            ``n_duplicated`` repeated a word (the first vector counts). The rest are the words of the table.
+            ``n_duplicated`` repeated a word (the first vector counts), ``n_unneeded`` were not in the vocabulary
+            asked for. The rest are the words of the table.
         dim: numbers in a vector.
         header: the count and dimension that the file announces, or None.
         compressed: whether the file is gzipped.
@@ -35,6 +36,7 @@ class LoadReport:
     dim: int
     n_skipped: int = 0
     n_duplicated: int = 0
+    n_unneeded: int = 0
     header: tuple[int, int] | None = None
     compressed: bool = False
     checksum: str = ""
@@ -42,11 +44,12 @@ class LoadReport:
 
     def summary(self) -> str:
         """One or two sentences for people."""
-        kept = self.n_rows - self.n_skipped - self.n_duplicated
+        kept = self.n_rows - self.n_skipped - self.n_duplicated - self.n_unneeded
         gzipped = ", gzipped" if self.compressed else ""
         text = (
             f"{self.name} ({self.format}{gzipped}): {kept:,} words of dimension {self.dim} from {self.n_rows:,} rows, "
-            f"{self.n_skipped:,} skipped, {self.n_duplicated:,} duplicated."
+            f"{self.n_skipped:,} skipped, {self.n_duplicated:,} duplicated"
+            + (f", {self.n_unneeded:,} not needed." if self.n_unneeded else ".")
         )
         return " ".join([text, *self.notes])
 
@@ -103,8 +106,8 @@ class WordVectors:
     def checksum(self) -> str:
         """SHA-256 of words and vectors: equal for equal tables, whatever file they came from."""
         digest = hashlib.sha256(f"{self.vectors.shape} {self.vectors.dtype.str}\n".encode())
-        digest.update(pack_words(self.words).data)
-        digest.update(self.vectors.data)
+        for array in self.to_arrays().values():
+            digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()
 
     def rows_of(self, words: Sequence[str]) -> NDArray[np.int64]:
@@ -116,6 +119,13 @@ class WordVectors:
                 rows[position] = find(words[position].lower(), -1)
         return rows
 
+    def look_up(self, words: Sequence[str]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """The vector of each word, zero where it has none, shape (n, d), and whether it has one, shape (n,)."""
+        rows = self.rows_of(words)
+        values, known = self.vectors[rows], rows >= 0
+        values[~known] = 0
+        return values, known
+
     def astype(self, dtype: DTypeLike) -> WordVectors:
         """The same words with vectors in float32 or float64."""
         if self.vectors.dtype == np.dtype(dtype):
@@ -123,15 +133,26 @@ class WordVectors:
         with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite and is refused
             return WordVectors(self.words, self.vectors.astype(dtype), self.report)
 
+    def restrict(self, words: Collection[str]) -> WordVectors:
+        """The table with only these words, its vectors in memory.
+
+        Raises:
+            ValueError: none of them is in the table.
+        """
+        rows = [row for word, row in self.index.items() if word in words]
+        if not rows:
+            raise ValueError(f"{self.report.name}: expected a vocabulary with words of the table, got none of them")
+        report = replace(self.report, n_unneeded=self.report.n_unneeded + len(self.words) - len(rows))
+        return WordVectors([self.words[row] for row in rows], self.vectors[rows], report)
+
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """``words`` (UTF-8 joined by line feeds, uint8) and ``vectors``."""
         return {"words": pack_words(self.words), "vectors": self.vectors}
 
-    @classmethod
-    def from_arrays(cls, arrays: dict[str, NDArray[Any]], report: LoadReport) -> WordVectors:
+    @staticmethod
+    def from_arrays(arrays: dict[str, NDArray[Any]], report: LoadReport) -> WordVectors:
         """The inverse of ``to_arrays``."""
-        words = arrays["words"].tobytes().decode("utf-8", "surrogatepass").split("\n")
-        return cls(words, arrays["vectors"], report)
+        return WordVectors(unpack_words(arrays["words"]), arrays["vectors"], report)
 
     @classmethod
     def from_keyed_vectors(cls, keyed_vectors: Any, name: str = "KeyedVectors", checksum: str = "") -> WordVectors:
@@ -151,6 +172,25 @@ class WordVectors:
 def pack_words(words: Sequence[str]) -> NDArray[np.uint8]:
     """Words as UTF-8 joined by line feeds, uint8; a lone surrogate (broken input text) survives."""
     return np.frombuffer("\n".join(words).encode("utf-8", "surrogatepass"), np.uint8)
+
+
+def needed_words(vocabulary: Iterable[str]) -> frozenset[str]:
+    """What a table must keep for texts with these words: see ``WordVectors.rows_of``.
+
+    "n't" is always among them: it tells which tokenizer a table was made with.
+
+    Raises:
+        TypeError: one string instead of several.
+    """
+    if isinstance(vocabulary, str):
+        raise TypeError("expected a vocabulary of words, got one string; put the words in a set")
+    words = set(vocabulary)
+    return frozenset(words | {word.lower() for word in words} | {"n't"})
+
+
+def unpack_words(packed: NDArray[np.uint8]) -> list[str]:
+    """The inverse of ``pack_words``."""
+    return packed.tobytes().decode("utf-8", "surrogatepass").split("\n")
 
 
 def file_checksum(path: Path) -> str:

@@ -16,6 +16,7 @@ from textkernels.engines import choose_kernel
 from textkernels.labels import check_labels
 from textkernels.latent import LatentFit, fit_latent
 from textkernels.named_architectures import named_architecture
+from textkernels.overlap import distinct_hashes
 from textkernels.preparation import PreparedTexts, prepare_texts
 from textkernels.probability import class_probabilities, fit_residual_variance, neutral_probabilities
 from textkernels.targets import predicted_class
@@ -54,6 +55,8 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         classes_: labels in the order of probability columns, as they went in.
         encoder_, architecture_: what was used.
         n_train_: training texts that were used.
+        text_hashes_: of their distinct texts, uint64, increasing (see ``textkernels.overlap``); None in a model of an
+            older version.
         fit_report_: counts, choices and times of the fit, plain values.
 
     Example:
@@ -132,6 +135,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         self.classes_, self.encoder_, self.latent_ = classes, encoder, fitted.model
         self.class_shares_ = np.bincount(codes, minlength=len(classes)) / len(codes)
         self.n_train_ = len(codes)
+        self.text_hashes_: np.ndarray | None = distinct_hashes(texts[row] for row in train.rows)
         self.fit_report_ = _report(train, fitted, clock.seconds)
         return self
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 CONFIG, LATENT, ENCODER = "config.json", "latent.safetensors", "encoder.safetensors"
+# Name of an array beside the latent model's own; models written before it existed lack it.
+HASHES = "texts.hashes"
 PARAMETERS = (
     "kernel",
     "diag_reg",
@@ -49,7 +51,8 @@ def save(classifier: KernelClassifier, folder: str | os.PathLike[str]) -> None:
     scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
         (scratch / CONFIG).write_text(json.dumps(_config(classifier), indent=2) + "\n", encoding="utf-8")
-        save_file(_contiguous(classifier.latent_.arrays()), scratch / LATENT)
+        seen = {} if classifier.text_hashes_ is None else {HASHES: classifier.text_hashes_}
+        save_file(_contiguous({**classifier.latent_.arrays(), **seen}), scratch / LATENT)
         save_file(_contiguous(classifier.encoder_.arrays()), scratch / ENCODER)
         scratch.chmod(0o755)
         if target.exists():
@@ -132,6 +135,7 @@ def _restore(config: dict[str, Any], latent: dict[str, Any], encoder: dict[str, 
     classifier.residual_variance_ = config["residual_variance"]
     classifier.longest_ = config["longest"]
     classifier.n_train_ = config["n_train"]
+    classifier.text_hashes_ = latent.get(HASHES)
     classifier.fit_report_ = config["fit_report"]
     return classifier
 

@@ -13,25 +13,29 @@ if TYPE_CHECKING:
     from textkernels.datasets import Dataset
     from textkernels.overlap import Repeats
 
-Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+_SETTINGS = ("list_duplicates", "drop_duplicates", "drop_conflicting")
 
 
-def duplicate_options(conflicting: bool) -> Decorator:
-    """--list-duplicates, --drop-duplicates and, where there are labels to disagree, --drop-conflicting."""
+def duplicate_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """--list-duplicates, --drop-duplicates and --drop-conflicting."""
     options = [
         option("--list-duplicates", group=FILES, metavar="FILE", help="Write rows whose text occurs twice to FILE."),
-        option("--drop-duplicates", group=FILES, is_flag=True, help="Leave out rows that repeat an earlier one."),
+        option(
+            "--drop-duplicates",
+            group=FILES,
+            is_flag=True,
+            help="Leave out rows that repeat an earlier one, or a training text where a model is tested.",
+        ),
+        option("--drop-conflicting", group=FILES, is_flag=True, help="Leave out texts that stand under two labels."),
     ]
-    if conflicting:
-        words = "Leave out all rows of a text that has two labels."
-        options.append(option("--drop-conflicting", group=FILES, is_flag=True, help=words))
+    for add in reversed(options):
+        function = add(function)
+    return function
 
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        for add in reversed(options):
-            function = add(function)
-        return function
 
-    return decorate
+def repeat_settings(settings: dict[str, Any]) -> dict[str, Any]:
+    """Take the values of ``duplicate_options`` out of a command's settings, for ``handle_repeats``."""
+    return {name: settings.pop(name) for name in _SETTINGS}
 
 
 def handle_repeats(

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from textkernels.cli.duplicates import duplicate_options, handle_repeats, repeat_settings
 from textkernels.cli.options import MAIN, Command, common_options, data_options, labelled_rows, note, option, read_data
 
 
@@ -17,12 +18,23 @@ from textkernels.cli.options import MAIN, Command, common_options, data_options,
 @data_options(labels=True)
 @option("--model", group=MAIN, metavar="DIR", required=True, help="Folder of the fitted model.")
 @option("--json", "json_file", group=MAIN, metavar="FILE", help="Write the metrics to FILE, too.")
+@option("--reliability", group=MAIN, metavar="FILE", help="Write the reliability diagram to FILE, .svg or .html.")
+@duplicate_options
 @common_options
-def evaluate_command(data: str, model: str, json_file: str | None, quiet: bool, reading: dict[str, Any]) -> None:
+def evaluate_command(
+    data: str,
+    model: str,
+    json_file: str | None,
+    reliability: str | None,
+    quiet: bool,
+    reading: dict[str, Any],
+    **repeats: Any,
+) -> None:
     """Compare a model's predictions with the labels of DATA.
 
-    Prints accuracy, macro F1, log loss, Brier score, expected calibration error, a table of the classes and the
-    confusion matrix. Rows without usable text count; they are predicted from the shares of the classes.
+    Prints accuracy, macro F1, log loss, Brier score, expected calibration error, a table of the classes, the
+    confusion matrix and the reliability of the probabilities. Rows without usable text count; they are predicted from
+    the shares of the classes. Rows with a text that the model was fitted to are counted, and stay unless dropped.
 
     \b
     textkernels evaluate test.parquet --model imdb.model --json metrics.json
@@ -31,14 +43,18 @@ def evaluate_command(data: str, model: str, json_file: str | None, quiet: bool, 
     from textkernels import evaluation
     from textkernels.cli.prediction import load_model, predict_rows
     from textkernels.cli.summary import evaluation_summary
+    from textkernels.experiments.plot import check_chart, reliability_diagram, reliability_lines, write_chart
     from textkernels.labels import match_labels
     from textkernels.tables import write_whole
 
     if json_file is not None and not Path(json_file).absolute().parent.is_dir():
         raise ValueError(f"{json_file}: there is no folder {Path(json_file).parent}; make it first")
+    if reliability is not None:
+        check_chart(reliability)
     classifier = load_model(model)
     drop_unlabeled = reading.pop("drop_unlabeled")
     dataset = labelled_rows(read_data(data, quiet=quiet, require_labels=True, **reading), drop_unlabeled)
+    dataset, _ = handle_repeats(dataset, known=classifier.text_hashes_, **repeat_settings(repeats))
     classes = list(classifier.classes_)
     labels = match_labels(dataset.labels or [], classes)
     unknown = next((row for row, label in enumerate(labels) if label not in classes), None)
@@ -58,5 +74,7 @@ def evaluate_command(data: str, model: str, json_file: str | None, quiet: bool, 
     if len(not_ok):
         counts = ", ".join(f"{count:,} {status}" for status, count in not_ok.items())
         note(f"{int(not_ok.sum()):,} of {len(table):,} rows have no usable text and got the class shares ({counts}).")
-    for line in evaluation_summary(metrics):
+    for line in [*evaluation_summary(metrics), "", *reliability_lines(metrics["reliability"])]:
         click.echo(line)
+    if reliability is not None:
+        write_chart(reliability, reliability_diagram(metrics["reliability"]))

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from textkernels.cli.duplicates import duplicate_options, handle_repeats, repeat_settings
 from textkernels.cli.options import (
     MAIN,
     MODEL,
@@ -99,6 +100,7 @@ def _diag_reg(ctx: click.Context, param: click.Parameter, value: str) -> str | f
     default="unit",
     help="Rescale vectors to mean square 1, or leave them.",
 )
+@duplicate_options
 @common_options
 def fit_command(
     data: str,
@@ -128,6 +130,7 @@ def fit_command(
     everything = read_data(data, quiet=quiet, require_labels=True, **reading)
     dataset = labelled_rows(everything, drop_unlabeled)
     check_labels(dataset.labels or [])
+    dataset, _ = handle_repeats(dataset, **repeat_settings(settings))
     if limit is not None:
         dataset = dataset.select(stratified_sample(dataset.labels or [], limit, seed))
     labels = dataset.labels or []

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from textkernels.cli.duplicates import duplicate_options, handle_repeats
+from textkernels.cli.duplicates import duplicate_options, handle_repeats, repeat_settings
 from textkernels.cli.options import (
     FILES,
     MAIN,
@@ -67,7 +67,7 @@ def reproduce_group() -> None:
 @option("--text-column", group=FILES, default="text", metavar="NAME", help="Column of the texts.")
 @option("--label-column", group=FILES, default="label", metavar="NAME", help="Column of the labels.")
 @option("--data-dir", group=FILES, metavar="DIR", help="Folder of tensorflow-datasets, for tfds: sources.")
-@duplicate_options(conflicting=True)
+@duplicate_options
 @common_options
 def table3_command(
     output: str,
@@ -99,12 +99,8 @@ def table3_command(
     from textkernels.experiments.table3_report import table3_details, table3_records, table3_report
 
     check_folder(output)
-    names = ("text_column", "label_column", "data_dir")
-    repeats = ("list_duplicates", "drop_duplicates", "drop_conflicting")
-    reading = {name: settings.pop(name) for name in names}
-    training, held, counts = _datasets(
-        train, test, limit, seed, quiet, reading, {name: settings.pop(name) for name in repeats}
-    )
+    reading = {name: settings.pop(name) for name in ("text_column", "label_column", "data_dir")}
+    training, held, counts = _datasets(train, test, limit, seed, quiet, reading, repeat_settings(settings))
     fitted = LabelledTexts.from_dataset(training)
     tested = LabelledTexts.from_dataset(held, fitted.classes)
     embedding = settings.pop("embedding")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -177,6 +179,31 @@ def reliability_lines(table: Sequence[Mapping[str, Any]], width: int = 40) -> li
         bar = "".join("|" if at == mark else "=" if at < filled else " " for at in range(width))
         lines.append(f"{row['confidence']:>12.1%} {row['accuracy']:>9.1%} {row['count']:>7,}  {bar}".rstrip())
     return lines
+
+
+def check_chart(path: str | os.PathLike[str]) -> None:
+    """Fail before the computing if a chart cannot be written there.
+
+    Raises:
+        ValueError: another suffix than .svg or .html, or no such folder.
+    """
+    target = Path(path)
+    if target.suffix.lower() not in (".svg", ".html"):
+        raise ValueError(f"{target}: expected a name that ends in .svg or .html")
+    if not target.absolute().parent.is_dir():
+        raise ValueError(f"{target}: there is no folder {target.parent}; make it first")
+
+
+def write_chart(path: str | os.PathLike[str], svg: str) -> None:
+    """Write a drawing as .svg, or as a page around it for .html."""
+    from textkernels.tables import write_whole
+
+    content = svg
+    if Path(path).suffix.lower() == ".html":
+        drawing = svg[svg.index("<svg") :]
+        content = f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"></head><body>{drawing}</body></html>\n'
+    with write_whole(path) as file:
+        file.write(content.encode())
 
 
 def _percent(value: float, _: float) -> str:

@@ -64,12 +64,13 @@ def document_digest(digests):
 
 
 @compiled
-def placed_digests(digests):
-    """Digests that equal only those of the same token of the same document."""
+def placed_digests(digests, located):
+    """Digests of tokens behind an attention: equal only inside one document, and at one place if ``located``."""
     whole = document_digest(digests)
     result = np.empty_like(digests)
     for i in range(len(digests)):
-        result[i] = _stir(_stir(whole + np.uint64(i)) * PRIME + digests[i])
+        place = np.uint64(i) if located else np.uint64(0)
+        result[i] = _stir(_stir(whole + place) * PRIME + digests[i])
     return result
 
 

@@ -39,7 +39,9 @@ class Tangent(NamedTuple):
         return cls(2, 0.0, nngp, ntk)
 
 
-def plan_of(program: Program, longest: int, width: int, position_columns: np.ndarray, tangent: Tangent, ntk: bool) -> tuple[Plan, int]:
+def plan_of(
+    program: Program, longest: int, width: int, position_columns: np.ndarray, tangent: Tangent, ntk: bool
+) -> tuple[Plan, int]:
     """The program for row documents of at most ``longest`` tokens and panels of ``width`` columns.
 
     Returns: the plan, and the size of its scratch.
@@ -95,13 +97,13 @@ def pack_rows(traits: Traits, documents: np.ndarray, chunk_tokens: int) -> Rows:
         features=traits.features[distinct].reshape(-1),
         tangents=traits.tangents[distinct].reshape(-1),
         dims=np.array([traits.features.shape[1], traits.tangents.shape[1]], np.int64),
-        scales=traits.scales[:, tokens],
-        digests=traits.digests[:, tokens],
-        weights=traits.weights[:, tokens],
+        scales=traits.scales.take(tokens, axis=1),
+        digests=traits.digests.take(tokens, axis=1),
+        weights=traits.weights.take(tokens, axis=1),
         positions=_flat([part[tokens] for part in traits.positions]),
         places=np.array(list(zip(offsets, columns, strict=True)), np.int64).reshape(len(columns), 2),
         ties=traits.ties,
-        tie_starts=traits.tie_starts[:, documents],
+        tie_starts=traits.tie_starts.take(documents, axis=1),
     )
 
 
@@ -139,7 +141,7 @@ def pack_panel(program: Program, traits: Traits, documents: np.ndarray) -> Panel
         positions=_flat(strips),
         places=np.array(list(zip(offsets, many, strict=True)), np.int64).reshape(len(many), 2),
         ties=traits.ties,
-        tie_starts=traits.tie_starts[:, documents],
+        tie_starts=traits.tie_starts.take(documents, axis=1),
     )
 
 

@@ -133,24 +133,24 @@ class Work(NamedTuple):
 
 
 @compiled
-def run(plan, rows, panel, work, first, last, lower, nngp, ntk):
-    """Pooled kernels of row documents ``first`` to ``last`` with the documents of the panel.
+def run(plan, rows, panel, work, shift, nngp, ntk, top, left):
+    """Pooled kernels of all row documents with the documents of the panel.
 
     Args:
-        lower: number of the panel's first document if rows and columns are the same documents, and only pairs with
-            column <= row are wanted; -1 for all pairs.
-        nngp, ntk: results before the last affine step, float64 (pools, rows, columns of the panel).
+        shift: row document i meets the first i + shift + 1 column documents only (the lower triangle of a symmetric
+            matrix); large for all of them.
+        nngp, ntk: results before the last affine step, float64 (pools, n, m), filled from row ``top`` and column
+            ``left``; ntk is not touched where Theta is not wanted.
     """
-    _place_positions(plan, panel, work)
-    for document in range(first, last):
-        count = len(panel.starts) if lower < 0 else min(len(panel.starts), document - lower + 1)
+    place_positions(plan, panel, work)
+    for document in range(len(rows.starts) - 1):
+        count = min(len(panel.starts), document + shift + 1)
         if count <= 0:
             continue
-        width = panel.widths[count - 1]
         work.sums[:] = 0
         for stage in range(len(plan.reach)):
-            run_stage(plan, rows, panel, work, document, stage, count, width)
-        read_out(plan, panel, work, count, nngp[:, document], ntk[:, document])
+            run_stage(plan, rows, panel, work, document, stage, count, panel.widths[count - 1])
+        read_out(plan, panel, work, count, nngp, ntk, top + document, left)
 
 
 @compiled
@@ -165,11 +165,11 @@ def run_stage(plan, rows, panel, work, document, stage, count, width):
             if top >= bottom:
                 continue
             code = plan.operations[place, 0]
-            if code == SOURCE or code == ATTENDED or code == CORRELATED:
+            if code in (SOURCE, ATTENDED, CORRELATED):
                 _begin(plan, rows, panel, work, document, place, top, bottom, length, count, width)
-            elif code == ATTEND or code == CORRELATE or code == POOL:
+            elif code in (ATTEND, CORRELATE, POOL):
                 _end(plan, rows, panel, work, document, place, max(top, 0), min(bottom, length), length, count, width)
-            elif code == CONV or code == COPY or code == MIRROR:
+            elif code in (CONV, COPY, MIRROR):
                 _move(plan, panel, work, place, top, bottom, length, width)
             else:
                 _change(plan, rows, panel, work, document, place, max(top, 0), min(bottom, length), width)
@@ -370,7 +370,7 @@ def _fetch_features(plan, rows, panel, work, token, at, shift, columns):
 
 
 @compiled
-def _place_positions(plan, panel, work):
+def place_positions(plan, panel, work):
     """The position columns of the panel, the same for all rows, in front of what K G'^T will be."""
     for number in range(len(plan.attention)):
         _, _, base, deep = plan.attention[number]
@@ -441,14 +441,14 @@ def _factors(plan, panel, work, number, count):
 
 
 @compiled
-def read_out(plan, panel, work, count, nngp, ntk):
-    """Weighted sums over rows and columns, (pools, columns of the panel)."""
+def read_out(plan, panel, work, count, nngp, ntk, i, left):
+    """Weighted sums over rows and columns, into row i from column ``left``."""
     for pool in range(work.sums.shape[1]):
         for j in range(count):
             total, total_ntk = 0.0, 0.0
             for c in range(panel.starts[j], panel.starts[j] + panel.lengths[j]):
                 total += work.sums[0, pool, c] * panel.weights[pool, c]
                 total_ntk += work.sums[1, pool, c] * panel.weights[pool, c]
-            nngp[pool, j] = total
+            nngp[pool, i, left + j] = total
             if plan.ntk:
-                ntk[pool, j] = total_ntk
+                ntk[pool, i, left + j] = total_ntk

@@ -215,7 +215,7 @@ class Program:
             lag += half
             if 2 * half > block.mirror:
                 block.mirror = 2 * half
-                self._add("mirror", stage, block.lag, target=source, half=block.mirror)
+                self._add("mirror", stage, block.lag, source=source, half=block.mirror)
         weight, bias = node.layer.w_std**2, node.layer.b_std**2
         self._add(
             "conv", stage, lag, source=source, target=self._new(place, stage, lag), half=half,
@@ -225,9 +225,8 @@ class Program:
     def _dense(self, place: int, node: Node, stage: int) -> None:
         target = self._change(place, node.inputs[0], stage)
         weight, bias = node.layer.w_std**2, node.layer.b_std**2
-        self._add(
-            "dense", stage, self.blocks[target].lag, target=target, fresh=int(self.fresh and node.inputs[0] == 0), weight=weight, bias=bias
-        )
+        fresh = int(self.fresh and node.inputs[0] == 0)
+        self._add("dense", stage, self.blocks[target].lag, target=target, fresh=fresh, weight=weight, bias=bias)
 
     def _relu(self, place: int, node: Node, stage: int) -> None:
         self._activation(place, node, stage, self._slots(node.inputs[0], "size", "inverse"))
@@ -265,9 +264,7 @@ class Program:
         block, lag = self._read(source, stage - 1)
         self._add("correlate", stage - 1, lag, source=block, place=number)
         whole, target = self._keep(source), self._new(place, stage, 0)
-        self._add(
-            "correlated", stage, 0, source=whole, target=target, place=number, bias=node.layer.b_std**2
-        )
+        self._add("correlated", stage, 0, source=whole, target=target, place=number, bias=node.layer.b_std**2)
 
     def _pool(self, place: int, node: Node, stage: int) -> None:
         if self.own and node.layer is not None:

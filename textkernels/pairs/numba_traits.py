@@ -54,6 +54,17 @@ class Traits:
         shift = self.starts[:-1][documents] - (np.cumsum(lengths) - lengths)
         return np.arange(lengths.sum()) + np.repeat(shift, lengths)
 
+    def none(self) -> Traits:
+        """No documents, with arrays of the same widths."""
+        empty = np.zeros(0, np.int64)
+        return Traits(
+            **{name: getattr(self, name)[:0] for name in _BY_ROW},
+            **{name: getattr(self, name)[:, :0] for name in _BY_COLUMN},
+            **{name: [part[:0] for part in getattr(self, name)] for name in _BY_LIST},
+            ties=self.ties[:0],
+            tie_starts=self.tie_starts[:, empty],
+        )
+
     @classmethod
     def concatenate(cls, parts: Sequence[Traits]) -> Traits:
         """The documents of all parts in order; at least one part."""
