@@ -48,7 +48,7 @@ def main() -> None:
     print(f"{'relative error of the NNGP, width':40s}" + "".join(f"{width:>9d}" for width in widths))
     for name, layers in ARCHITECTURES.items():
         architecture = tk.Architecture([tk.Dense(), *layers], name)
-        kernel = exact(architecture, documents)
+        kernel = tk.gram(architecture, documents)
         errors = []
         for width in widths:
             samples = list(empirical(architecture, documents, width, options.seeds))
@@ -63,10 +63,6 @@ def main() -> None:
 def ragged_documents() -> Sequences:
     generator = np.random.default_rng(0)
     return Sequences.from_arrays([generator.standard_normal((length, 8)) for length in (1, 3, 5, 8, 12)])
-
-
-def exact(architecture: tk.Architecture, documents: Sequences) -> Any:
-    return tk.gram(architecture, documents)
 
 
 def empirical(architecture: tk.Architecture, documents: Sequences, width: int, seeds: int) -> Iterator[np.ndarray]:

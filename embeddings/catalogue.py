@@ -87,7 +87,7 @@ def _packaged(name: str, options: EncoderOptions) -> Encoder:
 
 
 def _trained(name: str, options: EncoderOptions) -> Encoder:
-    own = {"algorithm", "seed", "workers", "cache_dir", *(SUBWORD_OPTIONS if name == "word2vec" else ())}
+    own = {"algorithm", "seed", "workers", "cache_dir"} | set(SUBWORD_OPTIONS if name == "word2vec" else ())
     options.check_more(name, {option.name for option in fields(CorpusTraining)} - own)
     training = CorpusTraining(
         name, seed=options.seed, workers=options.workers, cache_dir=options.cache_dir, **options.more

@@ -36,6 +36,7 @@ class StandIn:
     """Predicts "pos" for texts that hold "good"; remembers what it was given."""
 
     made: StandIn
+    text_hashes_ = None
 
     def __init__(self, **settings: Any) -> None:
         self.settings, self.calls = settings, 0
@@ -425,7 +426,10 @@ def test_evaluate_by_hand(run: Run, model: StandIn) -> None:
     Path("d.csv").write_text("text,label\ngood,pos\ngood,neg\nbad,neg\n,pos\n")
     code, out, err = run("evaluate", "d.csv", "--model", "model", "--json", "m.json")
     assert code == 0
-    assert err == "Note: 1 of 4 rows have no usable text and got the class shares (1 missing_text).\n"
+    assert err == (
+        "Note: d.csv: texts with two labels: 1; all of them stay.\n"
+        "Note: 1 of 4 rows have no usable text and got the class shares (1 missing_text).\n"
+    )
     metrics = json.loads(Path("m.json").read_text())
     assert {"accuracy", "macro_f1", "log_loss", "brier", "ece", "confusion", "per_class", "n"} <= set(metrics)
     assert metrics["n"] == 4

@@ -3,9 +3,9 @@
 With B = (K + noise I)^-1 the leave-one-out residual is [B y]_i / B_ii; a Cholesky factor costs n^3 / 3 flops and the
 diagonal of B as much again. One eigendecomposition K = V diag(w) V^T would serve all values, but takes about 9 n^3
 flops, half of them at the speed of memory, three n x n matrices, and a library call far above the size that is safe
-(see `solvers.blocks`). Measured on 2 cores (benchmarks/leave_one_out.py): up to about 3,000 documents the eigendecomposition
-of `selection` is faster for the grid of eight values, and it is what a fit uses, on a subset. For all of 25,000
-documents the choice is this module.
+(see `solvers.blocks`). Up to a few thousand documents it is faster for a grid of eight values all the same, and is what
+a fit uses, on a subset (`selection`); for all of 25,000 documents this module is the way. benchmarks/leave_one_out.py
+measures both.
 """
 
 from __future__ import annotations

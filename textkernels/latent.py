@@ -16,7 +16,7 @@ from textkernels.solvers.primal import LARGEST_FEATURES
 from textkernels.targets import encode_targets
 
 # Training documents whose leave-one-out predictions set the scale of probabilities: enough for one number.
-LEAVE_ONE_OUT_ROWS = 2_000
+LEAVE_ONE_OUT_ROWS = 2_500
 # Test rows at a time: 1,000 rows against 25,000 training documents are 200 MB.
 ROWS_AT_ONCE = 1_000
 
@@ -169,7 +169,7 @@ def _fit_dual(
 ) -> tuple[CholeskyFactor, DiagRegSelection | None, NNGPPosterior | NTKPosterior]:
     nngp, tangent = gram_triangles(kernel, train, ntk, progress)
     matrix = nngp if tangent is None else tangent
-    selection = select_diag_reg(matrix, targets, seed=seed) if diag_reg == "auto" else None
+    selection = select_diag_reg(matrix, targets, seed=seed, progress=progress) if diag_reg == "auto" else None
     factor = CholeskyFactor.factor(matrix, selection.diag_reg if selection else _number(diag_reg), progress=progress)
     posterior = NTKPosterior.fit(factor, nngp, targets) if ntk else NNGPPosterior.fit(factor, targets)
     return factor, selection, posterior

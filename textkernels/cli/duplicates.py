@@ -83,7 +83,7 @@ def handle_repeats(
 def _report(dataset: Dataset, counts: dict[str, int], n_dropped: int, listed: str | None) -> None:
     if not any(counts.values()):
         return
-    parts = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
+    parts = ", ".join(f"{name}: {count:,}" for name, count in counts.items() if count)
     done = f"{n_dropped:,} rows were left out" if n_dropped else "all of them stay"
     where = f"; they are listed in {listed}" if listed is not None else ""
     note(f"{dataset.name}: {parts}; {done}{where}.")

@@ -50,6 +50,8 @@ class Prepared:
         documents: the documents as they came.
         longest: tokens of the longest document these may meet.
         buckets: documents by padded length.
+        complete: whether the buckets hold what layers need of each document; if that took more than the memory
+            allowed, it is made again for every block.
         index: places in ``documents``, ``bucket``, ``slot`` and ``variances`` of the n chosen documents, in order.
         identity: a digest of each of ``documents``, uint64: equal documents correlate exactly, which rounding in
             float32 would hide (and cost 1e-4 in Theta behind an activation on pooled documents).
@@ -60,6 +62,7 @@ class Prepared:
     documents: Sequences
     longest: int
     buckets: dict[int, Documents]
+    complete: bool
     index: np.ndarray
     identity: np.ndarray
     bucket: np.ndarray

@@ -22,7 +22,8 @@ from textkernels.processors import count_processors, single_threaded_blas
 
 CACHED_PAIRS = 1 << 20  # token pairs of a batch on CPUs: 4 MB a block stays in the last-level cache, 5 times faster
 LIVE_BLOCKS = 12  # float32 blocks that a batch holds at once, at most: K, Theta, and copies while a layer runs
-ACCELERATOR_MEMORY = 4 << 30  # bytes of a batch on an accelerator, unless told otherwise
+BATCH_MEMORY = 4 << 30  # bytes of a batch on an accelerator
+KEPT_MEMORY = 2 << 30  # bytes of attention weights that are kept, on the host
 
 
 class JaxEngine:
@@ -31,8 +32,9 @@ class JaxEngine:
     Args:
         prefix: linear layers that all stacks begin with; their explicit features are made in NumPy.
         stacks: the layers that follow in each, up to pooling.
-        memory: bytes that a batch may take (a pair of documents is never split, so two long ones may take
-            more); default: what fits a cache on CPUs, 4 GB on accelerators.
+        memory: bytes of attention weights to keep for prepared documents (2 GB by default; past it they are made
+            again for every block), and bytes that a batch may take on an accelerator (4 GB by default; a pair of
+            documents is never split). On a CPU batches fit the cache.
     """
 
     def __init__(self, prefix: Sequence[Any], stacks: Sequence[Sequence[Any]], memory: int | None = None) -> None:
@@ -41,14 +43,13 @@ class JaxEngine:
         self.graph = tuple(graph.nodes), graph.pools
         self.memory = memory
         # Threads would compile the same function twice; JAX spreads one batch over all processors anyway.
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     @property
     def token_pairs(self) -> int:
         """Padded token pairs of a batch."""
-        if self.memory is None and jax.default_backend() == "cpu":
-            return CACHED_PAIRS
-        return (self.memory or ACCELERATOR_MEMORY) // (4 * LIVE_BLOCKS)
+        room = (BATCH_MEMORY if self.memory is None else self.memory) // (4 * LIVE_BLOCKS)
+        return min(room, CACHED_PAIRS) if jax.default_backend() == "cpu" else room
 
     def prepare(self, documents: Sequences, longest: int | None = None, progress: bool = False) -> Prepared:
         """Token features, attention weights and variances of documents.
@@ -58,21 +59,9 @@ class JaxEngine:
             longest: tokens of the longest document these may ever meet; default: the longest of them.
             progress: show a progress bar.
         """
-        from tqdm import tqdm
-
         reach = int(longest or documents.lengths.max(initial=1))
-        bucket = np.array([padded_length(int(length)) for length in documents.lengths], dtype=np.int64)
-        slot = np.zeros(len(documents), dtype=np.int64)
-        variances = np.zeros((len(self.graph[1]), len(documents)))
-        buckets: dict[int, Documents] = {}
-        with tqdm(total=len(documents), desc="documents", unit="doc", disable=not progress) as bar, self._lock:
-            for padded in np.unique(bucket).tolist():
-                places = np.flatnonzero(bucket == padded)
-                slot[places] = np.arange(len(places))
-                rows = self._features(documents.take(places), reach, padded)
-                buckets[padded], variances[:, places] = self._own(rows, bar)
-        places = np.arange(len(documents))
-        return Prepared(documents, reach, buckets, places, digests(documents), bucket, slot, variances)
+        limit = KEPT_MEMORY if self.memory is None else self.memory
+        return self._prepare(documents, reach, self._attention_bytes(documents.lengths) <= limit, progress)
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> Prepared:
         """Prepared documents from their ``arrays()``."""
@@ -96,6 +85,7 @@ class JaxEngine:
         symmetric = diagonal == 0 and len(rows) == len(columns)
         waiting: list[tuple[Batch, list[Any]]] = []
         with self._lock:
+            rows, columns = self._completed(rows), self._completed(columns)
             for batch in batches(rows, columns, self.token_pairs, symmetric):
                 waiting.append((batch, self._cross(rows, columns, batch, ntk)))
                 if len(waiting) > 1:  # one is computed while the one before is read
@@ -107,6 +97,41 @@ class JaxEngine:
         matrices[0][:, row, column] = np.sqrt(variances1[:, row] * variances2[:, column])
         return matrices[0], matrices[1] if ntk else None, variances1, variances2
 
+    def _prepare(self, documents: Sequences, longest: int, complete: bool, progress: bool) -> Prepared:
+        from tqdm import tqdm
+
+        bucket = np.array([padded_length(int(length)) for length in documents.lengths], dtype=np.int64)
+        slot = np.zeros(len(documents), dtype=np.int64)
+        variances = np.zeros((len(self.graph[1]), len(documents)))
+        buckets: dict[int, Documents] = {}
+        with tqdm(total=len(documents), desc="documents", unit="doc", disable=not progress) as bar, self._lock:
+            for padded in np.unique(bucket).tolist():
+                places = np.flatnonzero(bucket == padded)
+                slot[places] = np.arange(len(places))
+                rows = self._features(documents.take(places), longest, padded)
+                buckets[padded], variances[:, places] = self._own(rows, complete, bar)
+        return Prepared(
+            documents,
+            longest,
+            buckets,
+            complete,
+            np.arange(len(documents)),
+            digests(documents),
+            bucket,
+            slot,
+            variances,
+        )
+
+    def _completed(self, part: Prepared) -> Prepared:
+        """With attention weights: those that memory did not allow to keep are made once more."""
+        if part.complete:
+            return part
+        return self._prepare(part.documents.take(part.index), part.longest, True, False)
+
+    def _attention_bytes(self, lengths: np.ndarray) -> int:
+        padded = np.array([padded_length(int(length)) for length in lengths], dtype=np.int64)
+        return 4 * sum(node.kind == "attend" for node in self.graph[0]) * int((padded**2).sum())
+
     def _features(self, documents: Sequences, longest: int, padded: int) -> Documents:
         def one(tokens: np.ndarray) -> FeatureState:
             state = FeatureState.from_tokens(tokens, longest)
@@ -115,7 +140,7 @@ class JaxEngine:
         with single_threaded_blas(), ThreadPoolExecutor(count_processors()) as pool:
             return pad(pool.map(one, documents), documents.lengths, padded)
 
-    def _own(self, rows: Documents, bar: Any) -> tuple[Documents, np.ndarray]:
+    def _own(self, rows: Documents, complete: bool, bar: Any) -> tuple[Documents, np.ndarray]:
         """The documents of one bucket with their parts, and their pooled variances (stacks, n)."""
         total, padded = rows.values.shape[:2]
         count = batch_shapes(self.token_pairs // padded**2)[-1][0]
@@ -125,7 +150,7 @@ class JaxEngine:
             chosen = fill(places, count)
             # What one document has to give depends on K alone, so Theta stays out of it.
             batch = own_blocks(*self.graph, Documents(rows.values[chosen], None, rows.lengths[chosen]))
-            batch = jax.tree.map(np.asarray, batch)
+            batch = jax.tree.map(np.asarray, batch if complete else ((), batch[1]))
             if results is None:
                 results = jax.tree.map(lambda array: np.empty((total, *array.shape[1:]), np.float32), batch)
             for whole, part in zip(jax.tree.leaves(results), jax.tree.leaves(batch), strict=True):
@@ -143,7 +168,9 @@ class JaxEngine:
         if first.values.shape[1] >= second.values.shape[1]:
             return cross_blocks(*self.graph, ntk, first, second, same)
         # The longer documents always come first, which halves the number of compilations.
-        return [block.swapaxes(1, 2) for block in map(np.asarray, cross_blocks(*self.graph, ntk, second, first, same.T))]
+        return [
+            block.swapaxes(1, 2) for block in map(np.asarray, cross_blocks(*self.graph, ntk, second, first, same.T))
+        ]
 
 
 def _same(rows: Prepared, columns: Prepared) -> np.ndarray:

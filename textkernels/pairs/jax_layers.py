@@ -110,9 +110,7 @@ def mean(block: Block, pair: Pair) -> Block:
     return Block(*(None if part is None else bilinear(weights1, part, weights2) for part in block))
 
 
-def attended_mean(
-    layer: SelfAttention, block: Block, weights1: jax.Array, weights2: jax.Array, pair: Pair
-) -> Block:
+def attended_mean(layer: SelfAttention, block: Block, weights1: jax.Array, weights2: jax.Array, pair: Pair) -> Block:
     """Mean behind attention with 1/d scaling: mean(G M G'^T) = g^T M g' with g the column means of G, (T,)."""
     values = attention_values(layer, block, pair)
     mixed = [None if part is None else layer.ov**2 * bilinear(weights1, part, weights2) for part in values]
