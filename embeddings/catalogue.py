@@ -25,6 +25,9 @@ from embeddings.truncation import Truncation
 from embeddings.vector_cache import load_vector_file
 from embeddings.word_vectors import WordVectors
 
+# What looks like a file that is not there, rather than like a name misspelled.
+FILE_ENDINGS = (".txt", ".vec", ".bin", ".gz", ".kv")
+
 
 @dataclass(frozen=True)
 class EncoderOptions:
@@ -169,7 +172,7 @@ def _find(name_or_path: Any, options: EncoderOptions) -> Encoder:
     if isinstance(name_or_path, str | os.PathLike):
         name = os.fspath(name_or_path)
         path = find_gensim_data(name.removeprefix(PREFIX)) if name.startswith(PREFIX) else Path(name)
-        _check_path(path)
+        _check_path(name, path)
         if path.is_dir():
             return options.contextual(path.resolve().name, OnnxModel.from_folder(path))
         options.check_more(name, {"on_bad_row", "vocabulary"})
@@ -188,13 +191,12 @@ def _concatenated(name: str, options: EncoderOptions) -> Encoder:
     options.check_more(name, set())
     # The whole is scaled, not its parts.
     parts = [_find(part.strip(), replace(options, scale="none")) for part in name.split("+")]
-    return ConcatenatedEncoder(cast(list[StaticEncoder], parts), name=name, scale=options.scale)
+    return ConcatenatedEncoder(cast(list[StaticEncoder], parts), scale=options.scale)
 
 
-def _check_path(path: Path) -> None:
+def _check_path(name: str, path: Path) -> None:
     """What is no file: say which names there are, if it does not look like a path."""
-    name = str(path)
-    if path.exists() or os.sep in name or "/" in name or path.suffix in (".txt", ".vec", ".bin", ".gz", ".kv"):
+    if name and (path.exists() or os.sep in name or "/" in name or path.suffix in FILE_ENDINGS):
         return
     close = difflib.get_close_matches(name.lower(), ENCODERS, n=1)
     hint = f"; did you mean {close[0]!r}?" if close else ""

@@ -47,7 +47,8 @@ class ContextualEncoder:
         unknown: ``mask`` leaves unknown pieces out of the document; ``zero`` keeps them as zero vectors.
         scale: ``unit`` or ``none``, see ``Encoder.fit``. For ``unit``, ``fit`` has to read all its texts.
         window: tokens the model reads at a time, special tokens included.
-        stride: the most tokens between the starts of two windows; None: three quarters of the window.
+        stride: the most tokens between the starts of two windows; None: three quarters of the room for
+            tokens, so that each token has at least an eighth of it on either side.
         precision: ``float16`` rounds the model's vectors by up to 0.05 % before anything else, cached or not.
         workers: threads; their number changes no result. None: all cores.
         dtype: of the documents, float32 or float64.
@@ -81,7 +82,8 @@ class ContextualEncoder:
         self.unknown = unknown
         self.scale = scale
         self.window = window
-        windows = Windows(window - model.n_special, max(1, window * 3 // 4) if stride is None else stride)
+        room = window - model.n_special
+        windows = Windows(room, max(1, room * 3 // 4) if stride is None else stride)
         self.reader = PieceReader(model, windows, precision, workers, cache_dir)
         self.dtype = np.dtype(dtype)
         if self.dtype not in FLOATS:

@@ -53,7 +53,7 @@ class OnnxModel:
             (batch, tokens), and an output (batch, tokens, d): last_hidden_state or token_embeddings, or else
             the first of that shape.
         tokenizer: the tokenizer.json of the library tokenizers.
-        source: ``package``, or the folder as it was given.
+        source: ``package``, or the folder.
         checksum: SHA-256 of both files.
     """
 
@@ -91,6 +91,7 @@ class OnnxModel:
             FileNotFoundError: a file is missing.
             ImportError: the libraries are not installed.
         """
+        folder = folder.resolve()
         for file in (MODEL_FILE, TOKENIZER_FILE):
             if not (folder / file).is_file():
                 raise FileNotFoundError(

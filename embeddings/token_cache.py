@@ -15,6 +15,7 @@ memory map.
 
 from __future__ import annotations
 
+import atexit
 import errno
 import os
 import shutil
@@ -139,7 +140,8 @@ class TokenCache:
                 _write_all(index, memoryview(_RECORD.pack(key, *place)))
                 self._add(key, _Entry(name, *place))
             except OSError as error:
-                self._given_up, self._own = True, None
+                self._given_up = True
+                self.close()
                 warnings.warn(
                     f"token vectors are not kept for next time: {error.strerror or error}; make room in "
                     f"{self.folder}, or choose another cache_dir (False: none)",
@@ -149,8 +151,16 @@ class TokenCache:
     def _check_process(self) -> None:
         """A forked child must not share its parent's files, whose positions and lock are common to both."""
         if self._process != os.getpid():
-            self._process, self._own = os.getpid(), None
+            self._process = os.getpid()
+            self.close()
+
+    def close(self) -> None:
+        """Close files and let others write to this process's shard; what is used later is opened again."""
+        with self._lock:
+            for stream in [*self._readers.values(), *(self._own or ("",))[1:]]:
+                stream.close()
             self._readers.clear()
+            self._own = None
 
     def _own_shard(self) -> tuple[str, FileIO, FileIO]:
         """The shard that this process writes to, open for appending, its index locked."""
@@ -172,7 +182,9 @@ class TokenCache:
 @cache
 def token_cache(folder: Path, dim: int, dtype: np.dtype[Any]) -> TokenCache:
     """One cache a folder and process, so that its index is read once and one shard is written."""
-    return TokenCache(folder, dim, dtype)
+    kept = TokenCache(folder, dim, dtype)
+    atexit.register(kept.close)
+    return kept
 
 
 def _lock(index: FileIO) -> bool:

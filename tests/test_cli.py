@@ -439,7 +439,9 @@ def test_evaluate_by_hand(run: Run, model: StandIn) -> None:
     assert metrics["log_loss"] == pytest.approx(-np.log([0.9, 0.1, 0.8, 0.2]).mean())
     lines = out.splitlines()
     assert "accuracy:                 50.00%" in lines
-    assert lines[-2:] == ["neg                 1    1", "pos                 1    1"]
+    assert lines[-6:-4] == ["neg                 1    1", "pos                 1    1"]
+    # One bin of confidence each at 80 % and 90 %, half of either right.
+    assert [line.split()[:3] for line in lines[-2:]] == [["80.0%", "50.0%", "2"], ["90.0%", "50.0%", "2"]]
     assert ["pos", "0.5000", "0.5000", "0.5000", "2"] in [line.split() for line in lines]
 
 

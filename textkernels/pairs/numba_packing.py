@@ -47,8 +47,8 @@ def plan_of(
     Returns: the plan, and the size of its scratch.
     """
     layout = program.layout(longest, width, position_columns)
-    operations = np.array([operation[:11] for operation in program.operations], np.int64)
-    parameters = np.array([operation[11:] for operation in program.operations], np.float32)
+    operations = np.array([operation[:12] for operation in program.operations], np.int64)
+    parameters = np.array([operation[12:] for operation in program.operations], np.float32)
     stage = operations[:, 1]
     layers = [program.graph.nodes[i].layer for i in program.attention]
     shares = [(1.0, 0.0) if layer.positions is None else layer.positions.shares for layer in layers]
@@ -67,7 +67,7 @@ def plan_of(
         margin=program.margin,
         lead=program.lead,
         tangent=tangent.kind,
-        ratio=tangent.ratio,
+        ratio=np.float32(tangent.ratio if tangent.kind == 1 else 1),
         ntk=ntk,
     )
     return plan, layout.size
@@ -156,7 +156,7 @@ def scratch(plan: Plan, size: int, rows: Rows, panel: Panel) -> Work:
         product=np.empty(product, np.float32),
         product_ntk=np.empty(product if plan.ntk and plan.tangent == 2 else (1,), np.float32),
         chunk=np.zeros(2, np.int64),
-        group=np.zeros((2, panel.width), np.float32),
+        group=np.zeros(panel.width, np.float32),
         sums=np.zeros((2, pools, panel.width)),
         correlation=np.zeros(attention),
         factors=np.zeros(attention, np.float32),

@@ -13,17 +13,19 @@ import numpy as np
 
 from textkernels.pairs import numba_rows as row
 from textkernels.pairs.numba_products import STRIP, multiply
-from textkernels.pairs.numba_program import ALIGNED, CODE, GROUP, PRODUCT_ROWS
+from textkernels.pairs.numba_program import CODE, GROUP, PRODUCT_ROWS
 
-(SOURCE, CONV, DENSE, RELU, ERF, NORM, MIX, POOL, ATTEND, ATTENDED, CORRELATE, CORRELATED, COPY, MIRROR) = CODE.values()
+(SOURCE, WINDOW, AFFINE, RELU, ERF, NORM, MIX, POOL, ATTEND, ATTENDED, CORRELATE, CORRELATED, COPY, MIRROR) = CODE.values()
 compiled = nb.njit(nogil=True, cache=True, error_model="numpy")
+# Passing these tuples of arrays costs more than a row of work: what runs for every row is inlined.
+inlined = nb.njit(inline="always")
 
 
 class Plan(NamedTuple):
     """A program, and where in scratch its blocks lie.
 
     Args:
-        operations: int64 (count, 11), the integers of ``Operation``; parameters: float32 (count, 2), its numbers.
+        operations: int64 (count, 12), the integers of ``Operation``; parameters: float32 (count, 2), its numbers.
         stages: first operation of each stage, and their number; reach: largest lag of each stage.
         offsets, rows, stride, attention: as in ``Layout``.
         shares: float32 (attentions, 2), of K and R under the interpolation.
@@ -47,7 +49,7 @@ class Plan(NamedTuple):
     margin: int
     lead: int
     tangent: int
-    ratio: float
+    ratio: np.float32
     ntk: bool
 
 
@@ -117,7 +119,7 @@ class Work(NamedTuple):
         k, t: blocks of K and Theta, float32, see ``Layout``; t has one entry where Theta is not wanted.
         product, product_ntk: products of the distinct tokens of a chunk with the panel, (distinct + 5, width).
         chunk: which chunk that is, int64 (1,).
-        group: float32 (2, width), sums over a group of rows; sums: float64 (2, pools, width), over all.
+        group: float32 (width,), sums over a group of rows; sums: float64 (2, pools, width), over all.
         correlation: float64 (attentions, 2, width); factors: float32, the same shape.
     """
 
@@ -164,209 +166,200 @@ def run_stage(plan, rows, panel, work, document, stage, count, width):
             top, bottom = max(time - lag, -plan.margin), min(time + GROUP - lag, end)
             if top >= bottom:
                 continue
+            first, last = max(top, 0), min(bottom, length)
             code = plan.operations[place, 0]
-            if code in (SOURCE, ATTENDED, CORRELATED):
-                _begin(plan, rows, panel, work, document, place, top, bottom, length, count, width)
-            elif code in (ATTEND, CORRELATE, POOL):
-                _end(plan, rows, panel, work, document, place, max(top, 0), min(bottom, length), length, count, width)
-            elif code in (CONV, COPY, MIRROR):
-                _move(plan, panel, work, place, top, bottom, length, width)
-            else:
-                _change(plan, rows, panel, work, document, place, max(top, 0), min(bottom, length), width)
+            if code in (SOURCE, WINDOW, ATTENDED, CORRELATED):
+                _clear_margin(plan, work, place, top, bottom, length, width)
+            if first < last and code in (SOURCE, ATTENDED, CORRELATED):
+                _begin(plan, rows, panel, work, document, place, first, last, length, count, width)
+            elif first < last and code in (ATTEND, CORRELATE):
+                _end(plan, rows, panel, work, document, place, first, last, length, count, width)
+            elif code in (COPY, MIRROR):
+                _move(plan, work, place, top, bottom, width)
+            elif first < last:
+                _change(plan, rows, panel, work, document, place, first, last, width)
 
 
-@compiled
-def _at(plan, block, i, shift):
-    """Where row i of a block starts in scratch, from the first column that it uses; documents start behind that."""
-    slot = (i + plan.margin) % plan.rows[block]
-    return plan.offsets[block] + slot * plan.stride + shift
+@inlined
+def _block(plan, number):
+    return plan.offsets[number], plan.rows[number], plan.stride, plan.margin
 
 
-@compiled
-def _shift(plan, i):
-    """The first column whose entry in row i begins a cache line."""
-    return (i + plan.margin) % ALIGNED
+@inlined
+def _clear_margin(plan, work, place, top, bottom, length, width):
+    """Rows outside the document are zero: windows reach there."""
+    if top < 0 or bottom > length:
+        target, columns = _block(plan, plan.operations[place, 5]), width - plan.lead
+        for first, last in ((top, min(bottom, 0)), (max(top, length), bottom)):
+            row.clear(work.k, target, first, last, columns)
+            if plan.ntk:
+                row.clear(work.t, target, first, last, columns)
 
 
-@compiled
-def _clear(plan, work, block, i, columns):
-    at = _at(plan, block, i, _shift(plan, i))
-    row.clear(work.k, at, columns)
-    if plan.ntk:
-        row.clear(work.t, at, columns)
+@inlined
+def _move(plan, work, place, top, bottom, width):
+    """Copies of rows, those outside the document too."""
+    source, columns = _block(plan, plan.operations[place, 3]), width - plan.lead
+    if plan.operations[place, 0] == MIRROR:
+        half = plan.operations[place, 6]
+        row.mirror(work.k, source, top, bottom, columns, half)
+        if plan.ntk:
+            row.mirror(work.t, source, top, bottom, columns, half)
+    else:
+        target = _block(plan, plan.operations[place, 5])
+        row.copy(work.k, source, target, top, bottom, columns)
+        if plan.ntk:
+            row.copy(work.t, source, target, top, bottom, columns)
 
 
-@compiled
-def _move(plan, panel, work, place, top, bottom, length, width):
-    """Operations that make rows from rows of another block."""
-    operation = plan.operations[place]
-    code, source, target, half = operation[0], operation[3], operation[5], operation[6]
-    weight, bias = plan.parameters[place]
-    columns = width - plan.lead
-    for i in range(top, bottom):
-        shift = _shift(plan, i)
-        if code == MIRROR:
-            slot = (i + plan.margin) % plan.rows[source]
-            if slot < half:
-                at = _at(plan, source, i, shift)
-                _copy(plan, work, at, at + plan.rows[source] * plan.stride, columns)
-        elif code == COPY:
-            _copy(plan, work, _at(plan, source, i, shift), _at(plan, target, i, shift), columns)
-        elif i < 0 or i >= length:
-            _clear(plan, work, target, i, columns)
-        else:
-            at, window = _at(plan, target, i, shift), _at(plan, source, i - half, shift - half)
-            fresh = plan.operations[place, 9] == 1
-            row.window_sum(work.k, window, plan.stride + 1, 2 * half + 1, at, columns)
-            if plan.ntk and not fresh:
-                row.window_sum(work.t, window, plan.stride + 1, 2 * half + 1, at, columns)
-            row.affine(work.k, work.t, at, columns, weight, bias, panel.mask[shift:], plan.ntk, fresh)
-
-
-@compiled
-def _copy(plan, work, source, at, columns):
-    row.copy(work.k, source, at, columns, row.ONE)
-    if plan.ntk:
-        row.copy(work.t, source, at, columns, row.ONE)
-
-
-@compiled
+@inlined
 def _change(plan, rows, panel, work, document, place, top, bottom, width):
-    """Operations in place."""
-    operation = plan.operations[place]
-    code, other, target, slot, digest = operation[0], operation[4], operation[5], operation[7], operation[8]
-    weight, bias = plan.parameters[place]
-    columns = width - plan.lead
-    for i in range(top, bottom):
-        shift, token = _shift(plan, i), rows.starts[document] + i
-        at = _at(plan, target, i, shift)
-        if code == RELU:
-            row.relu(
-                work.k, work.t, at, columns, panel.scales[slot, shift:], panel.scales[slot + 1, shift:],
-                panel.digests[digest, shift:], rows.scales[slot, token], rows.scales[slot + 1, token],
-                rows.digests[digest, token], plan.ntk,
-            )  # fmt: skip
-        elif code == ERF:
-            row.erf(
-                work.k, work.t, at, columns, panel.scales[slot, shift:], panel.digests[digest, shift:],
-                rows.scales[slot, token], rows.digests[digest, token], plan.ntk,
-            )  # fmt: skip
-        elif code == DENSE:
-            fresh = plan.operations[place, 9] == 1
-            row.affine(work.k, work.t, at, columns, weight, bias, panel.mask[shift:], plan.ntk, fresh)
-        elif code == NORM:
-            row.normalize(work.k, at, columns, panel.scales[slot, shift:], rows.scales[slot, token])
-            if plan.ntk:
-                row.normalize(work.t, at, columns, panel.scales[slot, shift:], rows.scales[slot, token])
-        else:
-            row.mix(work.k, _at(plan, other, i, shift), at, columns, weight)
-            if plan.ntk:
-                row.mix(work.t, _at(plan, other, i, shift), at, columns, weight)
+    """Layers."""
+    code, other, slot, digest = (
+        plan.operations[place, 0],
+        plan.operations[place, 4],
+        plan.operations[place, 7],
+        plan.operations[place, 8],
+    )
+    weight, bias = plan.parameters[place, 0], plan.parameters[place, 1]
+    columns, token, ntk = width - plan.lead, rows.starts[document], plan.ntk
+    kind = plan.operations[place, 10] if ntk else 0
+    k, t = work.k, work.t
+    if code == POOL:
+        number, source = plan.operations[place, 11], _block(plan, plan.operations[place, 3])
+        weights = rows.weights[number]
+        row.pool(k, source, top, bottom, columns, weights, token, work.group, work.sums[0, number])
+        if ntk:
+            row.pool(t, source, top, bottom, columns, weights, token, work.group, work.sums[1, number])
+        return
+    target = _block(plan, plan.operations[place, 5])
+    if code == WINDOW:
+        source, half = _block(plan, plan.operations[place, 3]), plan.operations[place, 6]
+        row.window_sum(k, source, target, top, bottom, columns, half)
+        if ntk and plan.operations[place, 9] == 0:
+            row.window_sum(t, source, target, top, bottom, columns, half)
+    elif code == AFFINE:
+        row.affine(k, t, target, top, bottom, columns, weight, bias, panel.mask, kind)
+    elif code == RELU:
+        row.relu(
+            k, t, target, top, bottom, columns, weight, bias, panel.mask, kind if kind or not ntk else 3,
+            panel.scales, panel.digests[digest], rows.scales, rows.digests[digest], slot, token,
+        )  # fmt: skip
+    elif code == ERF:
+        row.erf(
+            k, t, target, top, bottom, columns, weight, bias, panel.mask, kind if kind or not ntk else 3,
+            panel.scales, panel.digests[digest], rows.scales, rows.digests[digest], slot, token,
+        )  # fmt: skip
+    elif code == NORM:
+        row.normalize(k, target, top, bottom, columns, panel.scales[slot], rows.scales[slot], token)
+        if ntk:
+            row.normalize(t, target, top, bottom, columns, panel.scales[slot], rows.scales[slot], token)
+    else:
+        row.mix(k, _block(plan, other), target, top, bottom, columns, weight)
+        if ntk:
+            row.mix(t, _block(plan, other), target, top, bottom, columns, weight)
 
 
-@compiled
+@inlined
 def _begin(plan, rows, panel, work, document, place, top, bottom, length, count, width):
-    """Operations that bring rows into a stage."""
-    operation = plan.operations[place]
-    code, source, target, number = operation[0], operation[3], operation[5], operation[10]
-    weight, bias = plan.parameters[place]
-    columns = width - plan.lead
-    for i in range(top, bottom):
-        if i < 0 or i >= length:
-            _clear(plan, work, target, i, columns)
-            continue
-        shift = _shift(plan, i)
-        at = _at(plan, target, i, shift)
+    """Operations that bring rows into a stage: products are made for many rows at once."""
+    code, number = plan.operations[place, 0], plan.operations[place, 11]
+    target, columns = _block(plan, plan.operations[place, 5]), width - plan.lead
+    weight, bias = plan.parameters[place, 0], plan.parameters[place, 1]
+    first = top
+    while first < bottom:
         if code == SOURCE:
-            _fetch_features(plan, rows, panel, work, rows.starts[document] + i, at, shift, columns)
-            continue
-        ready = plan.attention[number, 1] + i % PRODUCT_ROWS * panel.width + shift
-        if code == ATTENDED:
-            if i % PRODUCT_ROWS == 0:
-                _weigh_rows(plan, rows, work, document, number, i, min(PRODUCT_ROWS, length - i), panel.width, width)
-            _copy(plan, work, ready, at, columns)
-            row.attended(work.k, work.t, at, columns, weight, bias, panel.mask[shift:], plan.ntk)
+            token = rows.starts[document] + first
+            if work.chunk[1] == 0 or not rows.chunks[work.chunk[0]] <= token < rows.chunks[work.chunk[0] + 1]:
+                _multiply_features(plan, rows, panel, work, token)
+            last = min(bottom, first + rows.chunks[work.chunk[0] + 1] - token)
+            _fetch(plan, rows, panel, work, target, first, last, columns, rows.starts[document])
         else:
-            if i == 0:
-                _factors(plan, panel, work, number, count)
-            if i % PRODUCT_ROWS == 0:
-                _spread(plan, rows, panel, work, document, number, i, min(PRODUCT_ROWS, length - i), width)
-            _copy(plan, work, _at(plan, source, i, shift), at, columns)
-            content, share = plan.shares[number]
-            row.correlated(
-                work.k, work.t, at, columns, work.k[ready : ready + columns], content, share,
-                work.factors[number, :, shift:], bias, panel.mask[shift:], plan.ntk,
-            )  # fmt: skip
+            last = min(bottom, (first // PRODUCT_ROWS + 1) * PRODUCT_ROWS)
+            line = plan.attention[number, 1] + first % PRODUCT_ROWS * panel.width
+            many = min(PRODUCT_ROWS, length - first)
+            if code == ATTENDED:
+                if first % PRODUCT_ROWS == 0:
+                    _weigh_rows(plan, rows, work, document, number, first, many, panel.width, width)
+                row.exchange(work.k, target, first, last, columns, line, panel.width, False, row.ONE)
+                if plan.ntk:
+                    row.exchange(work.t, target, first, last, columns, line, panel.width, False, row.ONE)
+                row.attended(
+                    work.k, work.t, target, first, last, columns, weight, bias, panel.mask, plan.ntk
+                )
+            else:
+                if first == 0:
+                    _factors(plan, panel, work, number, count)
+                if first % PRODUCT_ROWS == 0:
+                    _spread(plan, rows, panel, work, document, number, first, many, width)
+                source = _block(plan, plan.operations[place, 3])
+                row.copy(work.k, source, target, first, last, columns)
+                if plan.ntk:
+                    row.copy(work.t, source, target, first, last, columns)
+                row.correlated(
+                    work.k, work.t, target, first, last, columns, line, panel.width, plan.shares[number, 0],
+                    plan.shares[number, 1], work.factors[number], bias, panel.mask, plan.ntk,
+                )  # fmt: skip
+        first = last
 
 
-@compiled
+@inlined
 def _end(plan, rows, panel, work, document, place, top, bottom, length, count, width):
     """Operations that take rows out of a stage."""
-    operation = plan.operations[place]
-    code, source, number = operation[0], operation[3], operation[10]
-    columns = width - plan.lead
-    if code == POOL:
-        work.group[:] = 0
-    for i in range(top, bottom):
-        shift = _shift(plan, i)
-        at = _at(plan, source, i, shift)
-        if code == POOL:
-            weight = rows.weights[number, rows.starts[document] + i]
-            row.add(work.group[0, shift:], work.k, at, columns, weight)
+    code, number = plan.operations[place, 0], plan.operations[place, 11]
+    source, columns = _block(plan, plan.operations[place, 3]), width - plan.lead
+    first = top
+    while first < bottom:
+        last = min(bottom, (first // PRODUCT_ROWS + 1) * PRODUCT_ROWS)
+        if code == ATTEND:
+            line = plan.attention[number, 0] + first % PRODUCT_ROWS * panel.width
+            content = plan.parameters[place, 0]
+            row.exchange(work.k, source, first, last, columns, line, panel.width, True, content)
             if plan.ntk:
-                row.add(work.group[1, shift:], work.t, at, columns, weight)
-        elif code == ATTEND:
-            line = plan.attention[number, 0] + i % PRODUCT_ROWS * panel.width + shift
-            row.copy(work.k, at, line, columns, plan.parameters[place, 0])
-            if plan.ntk:
-                row.copy(work.t, at, line, columns, plan.parameters[place, 0])
-            if i % PRODUCT_ROWS == PRODUCT_ROWS - 1 or i == length - 1:
-                _weigh_columns(plan, rows, panel, work, number, i, count)
+                row.exchange(work.t, source, first, last, columns, line, panel.width, True, content)
+            if last % PRODUCT_ROWS == 0 or last == length:
+                _weigh_columns(plan, rows, panel, work, number, last - 1, count)
         else:
-            if i == 0:
+            if first == 0:
                 work.correlation[number] = 0
-            if i % PRODUCT_ROWS == 0:
-                _spread(plan, rows, panel, work, document, number, i, min(PRODUCT_ROWS, length - i), width)
-            ready = plan.attention[number, 1] + i % PRODUCT_ROWS * panel.width + shift
-            content, share = plan.shares[number]
+            if first % PRODUCT_ROWS == 0:
+                many = min(PRODUCT_ROWS, length - first)
+                _spread(plan, rows, panel, work, document, number, first, many, width)
             row.correlate(
-                work.k, work.t, at, columns, work.k[ready : ready + columns], content, share,
-                plan.in_values[number], work.correlation[number, :, shift:], plan.ntk,
+                work.k, work.t, source, first, last, columns,
+                plan.attention[number, 1] + first % PRODUCT_ROWS * panel.width, panel.width, plan.shares[number, 0],
+                plan.shares[number, 1], plan.in_values[number], work.correlation[number], plan.ntk,
             )  # fmt: skip
-    if code == POOL:
-        # Groups are added up in float64: over thousands of rows float32 would lose digits.
-        for which in range(1 + plan.ntk):
-            for j in range(width):
-                work.sums[which, number, j] += work.group[which, j]
+        first = last
+
+
+@inlined
+def _fetch(plan, rows, panel, work, target, top, bottom, columns, token):
+    row.fetch(work.k, target, top, bottom, columns, work.product, rows.distinct, panel.width, token, row.ONE)
+    if plan.ntk and plan.tangent == 0:
+        row.clear(work.t, target, top, bottom, columns)
+    elif plan.ntk:
+        product = work.product if plan.tangent == 1 else work.product_ntk
+        row.fetch(work.t, target, top, bottom, columns, product, rows.distinct, panel.width, token, plan.ratio)
 
 
 @compiled
-def _fetch_features(plan, rows, panel, work, token, at, shift, columns):
-    """A row of the first block: its products are made together with those of all distinct tokens of a chunk."""
-    if not rows.chunks[work.chunk[0]] <= token < rows.chunks[work.chunk[0] + 1] or work.chunk[1] == 0:
-        chunk = np.searchsorted(rows.chunks, token, side="right") - 1
-        work.chunk[0], work.chunk[1] = chunk, 1
-        first, many = rows.firsts[chunk], rows.firsts[chunk + 1] - rows.firsts[chunk]
-        strips = panel.width // STRIP
-        dim, other = rows.dims
+def _multiply_features(plan, rows, panel, work, token):
+    """Products of all distinct tokens of a chunk with the panel."""
+    chunk = np.searchsorted(rows.chunks, token, side="right") - 1
+    work.chunk[0], work.chunk[1] = chunk, 1
+    first, many = rows.firsts[chunk], rows.firsts[chunk + 1] - rows.firsts[chunk]
+    strips = panel.width // STRIP
+    dim, other = rows.dims
+    multiply(
+        work.product, 0, panel.width, STRIP, rows.features, first * dim, dim, 1, 0, 0,
+        panel.features, 0, dim * STRIP, many, dim, strips, False,
+    )  # fmt: skip
+    if plan.ntk and plan.tangent == 2:
         multiply(
-            work.product, 0, panel.width, STRIP, rows.features, first * dim, dim, 1, 0, 0,
-            panel.features, 0, dim * STRIP, many, dim, strips, False,
+            work.product_ntk, 0, panel.width, STRIP, rows.tangents, first * other, other, 1, 0, 0,
+            panel.tangents, 0, other * STRIP, many, other, strips, False,
         )  # fmt: skip
-        if plan.ntk and plan.tangent == 2:
-            multiply(
-                work.product_ntk, 0, panel.width, STRIP, rows.tangents, first * other, other, 1, 0, 0,
-                panel.tangents, 0, other * STRIP, many, other, strips, False,
-            )  # fmt: skip
-    source = rows.distinct[token] * panel.width + shift
-    row.fetch(work.k, at, work.product, source, columns, row.ONE)
-    if plan.ntk:
-        if plan.tangent == 0:
-            row.clear(work.t, at, columns)
-        elif plan.tangent == 1:
-            row.fetch(work.t, at, work.product, source, columns, np.float32(plan.ratio))
-        else:
-            row.fetch(work.t, at, work.product_ntk, source, columns, row.ONE)
 
 
 @compiled

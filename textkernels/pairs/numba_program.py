@@ -21,7 +21,7 @@ ALIGNED = 16  # floats in a cache line
 PRODUCT_ROWS = 48  # rows of a block that meet attention weights at a time
 
 CODES = (
-    *("source", "conv", "dense", "relu", "erf", "norm", "mix", "pool"),
+    *("source", "window", "affine", "relu", "erf", "norm", "mix", "pool"),
     *("attend", "attended", "correlate", "correlated", "copy", "mirror"),
 )
 CODE = {name: code for code, name in enumerate(CODES)}
@@ -36,7 +36,8 @@ class Operation(NamedTuple):
         source, other, target: blocks, by number.
         half: of the window, in rows; of ``mirror``: rows to repeat.
         slot: of the variances of tokens; ``digest``: of their digests.
-        fresh: 1 where the Theta that comes in is 0.
+        fresh: of ``window``: 1 where there is no Theta yet.
+        affine: whether K <- weight K + bias, Theta <- K + weight Theta is part of it; 2 where there is no Theta yet.
         place: which attention or pooling.
         weight, bias: parameters, squares of standard deviations or shares.
     """
@@ -51,6 +52,7 @@ class Operation(NamedTuple):
     slot: int = -1
     digest: int = -1
     fresh: int = 0
+    affine: int = 0
     place: int = -1
     weight: float = 1.0
     bias: float = 0.0
@@ -216,17 +218,15 @@ class Program:
             if 2 * half > block.mirror:
                 block.mirror = 2 * half
                 self._add("mirror", stage, block.lag, source=source, half=block.mirror)
-        weight, bias = node.layer.w_std**2, node.layer.b_std**2
-        self._add(
-            "conv", stage, lag, source=source, target=self._new(place, stage, lag), half=half,
-            fresh=int(self.fresh and node.inputs[0] == 0), weight=weight / node.layer.width, bias=bias,
-        )  # fmt: skip
+        target, fresh = self._new(place, stage, lag), int(self.fresh and node.inputs[0] == 0)
+        self._add("window", stage, lag, source=source, target=target, half=half, fresh=fresh)
+        weight, bias = node.layer.w_std**2 / node.layer.width, node.layer.b_std**2
+        self._add("affine", stage, lag, target=target, affine=1 + fresh, weight=weight, bias=bias)
 
     def _dense(self, place: int, node: Node, stage: int) -> None:
-        target = self._change(place, node.inputs[0], stage)
-        weight, bias = node.layer.w_std**2, node.layer.b_std**2
-        fresh = int(self.fresh and node.inputs[0] == 0)
-        self._add("dense", stage, self.blocks[target].lag, target=target, fresh=fresh, weight=weight, bias=bias)
+        target, fresh = self._change(place, node.inputs[0], stage), int(self.fresh and node.inputs[0] == 0)
+        weight, bias, lag = node.layer.w_std**2, node.layer.b_std**2, self.blocks[target].lag
+        self._add("affine", stage, lag, target=target, affine=1 + fresh, weight=weight, bias=bias)
 
     def _relu(self, place: int, node: Node, stage: int) -> None:
         self._activation(place, node, stage, self._slots(node.inputs[0], "size", "inverse"))
@@ -236,8 +236,13 @@ class Program:
 
     def _activation(self, place: int, node: Node, stage: int, slot: int) -> None:
         target = self._change(place, node.inputs[0], stage)
-        digest = self.digests.index(place)
-        self._add(node.kind, stage, self.blocks[target].lag, target=target, slot=slot, digest=digest)
+        fields = {"target": target, "slot": slot, "digest": self.digests.index(place)}
+        before = self.operations[-1]
+        if before.code == CODE["affine"] and before.target == target:
+            # The activation takes the affine step along: one pass over the row less.
+            self.operations.pop()
+            fields |= {"affine": before.affine, "weight": before.weight, "bias": before.bias}
+        self._add(node.kind, stage, self.blocks[target].lag, **fields)
 
     def _norm(self, place: int, node: Node, stage: int) -> None:
         target = self._change(place, node.inputs[0], stage)

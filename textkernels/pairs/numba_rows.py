@@ -1,8 +1,14 @@
-"""What layers do to one row of a token-pair block: loops that stay in the first-level cache and vectorize.
+"""What layers do to rows of a token-pair block: loops that stay in the first-level cache and vectorize.
 
-A row is ``columns`` entries from offset ``at`` of flat float32 scratch: ``k`` holds K and ``t`` Theta, laid out alike.
-What belongs to columns (variances, digests, the mask of real tokens) comes as a row of its own that starts at the
-same column; what belongs to the row comes as numbers.
+Blocks lie in flat float32 scratch, ``k`` for K and ``t`` for Theta, laid out alike; where, says a tuple ``block``:
+
+    (offset, depth, stride, margin): row i starts at offset + (i + margin) % depth * stride.
+
+Rows ``top`` to ``bottom`` are done, in each the ``columns`` entries from the first that begins a cache line
+(:func:`shift`). What belongs to columns of the block (variances, digests, the mask of real tokens) comes as arrays
+over columns, what belongs to its rows as arrays over tokens, of which ``token`` is that of row 0.
+
+Indices are unsigned: for a signed one Numba provides for counting from the end, and the loop does not vectorize.
 """
 
 from __future__ import annotations
@@ -14,6 +20,10 @@ from textkernels.pairs.arc_polynomials import ARCCOS, ARCSIN, SECTOR
 
 # NaN and infinity stay what they are, so that overflow shows; a division that checks for zero would not vectorize.
 compiled = nb.njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract", "arcp", "nsz"})
+inlined = nb.njit(inline="always")
+
+ALIGNED = 16  # floats in a cache line
+U = np.uint64
 ZERO, ONE, TWO, FOUR = (np.float32(x) for x in (0, 1, 2, 4))
 PI, HALF_PI, TURN = np.float32(np.pi), np.float32(np.pi / 2), np.float32(1 / (2 * np.pi))
 TWO_BY_PI, FOUR_BY_PI = np.float32(2 / np.pi), np.float32(4 / np.pi)
@@ -25,254 +35,334 @@ S0, S1, S2, S3, S4, S5, S6 = SECTOR
 N0, N1, N2, N3, N4, N5, N6 = ARCSIN
 
 
+@inlined
+def shift(block, i):
+    """The first column of row i whose entry begins a cache line: strides are one entry short of whole lines."""
+    return (i + block[3]) % ALIGNED
+
+
+@inlined
+def start(block, i):
+    """Where the entry of that column lies."""
+    slot = i + block[3]
+    return U(block[0] + slot % block[1] * block[2] + slot % ALIGNED)
+
+
 @compiled
-def clear(x, at, columns):
+def clear(x, block, top, bottom, columns):
     """Zeros."""
-    row = x[at : at + columns]
-    for j in range(columns):
-        row[j] = ZERO
+    for i in range(top, bottom):
+        at = start(block, i)
+        for j in range(columns):
+            x[at + U(j)] = ZERO
 
 
 @compiled
-def copy(x, source, at, columns, factor):
-    """Another row of the same scratch times ``factor``."""
-    row, other = x[at : at + columns], x[source : source + columns]
-    for j in range(columns):
-        row[j] = factor * other[j]
+def copy(x, source, target, top, bottom, columns):
+    """Rows of another block."""
+    for i in range(top, bottom):
+        old, new = start(source, i), start(target, i)
+        for j in range(columns):
+            x[new + U(j)] = x[old + U(j)]
 
 
 @compiled
-def fetch(x, at, y, source, columns, factor):
-    """A row of other scratch times ``factor``."""
-    row, other = x[at : at + columns], y[source : source + columns]
-    for j in range(columns):
-        row[j] = factor * other[j]
-
-
-@compiled
-def mix(x, other, at, columns, share):
-    """Residual: ``share`` of another row, 1 - ``share`` of this one."""
-    row, rest = x[at : at + columns], x[other : other + columns]
-    for j in range(columns):
-        row[j] = share * rest[j] + (ONE - share) * row[j]
-
-
-@compiled
-def window_sum(x, source, step, count, at, columns):
-    """Sum of ``count`` (odd) rows, each ``step`` entries after the one before: a window along a diagonal."""
-    if count >= 9:
-        _sum9(x, source, step, at, columns)
-        done = 9
-    elif count >= 5:
-        _sum5(x, source, step, at, columns)
-        done = 5
-    elif count == 3:
-        _sum3(x, source, step, at, columns)
-        done = 3
-    else:
-        copy(x, source, at, columns, ONE)
-        done = 1
-    for i in range(done, count, 2):
-        _add2(x, source + i * step, step, at, columns)
-
-
-@compiled
-def _sum3(x, source, step, at, columns):
-    row = x[at : at + columns]
-    a = x[source : source + columns]
-    b = x[source + step : source + step + columns]
-    c = x[source + 2 * step : source + 2 * step + columns]
-    for j in range(columns):
-        row[j] = a[j] + b[j] + c[j]
-
-
-@compiled
-def _sum5(x, source, step, at, columns):
-    row = x[at : at + columns]
-    a = x[source : source + columns]
-    b = x[source + step : source + step + columns]
-    c = x[source + 2 * step : source + 2 * step + columns]
-    d = x[source + 3 * step : source + 3 * step + columns]
-    e = x[source + 4 * step : source + 4 * step + columns]
-    for j in range(columns):
-        row[j] = (a[j] + b[j]) + (c[j] + d[j]) + e[j]
-
-
-@compiled
-def _sum9(x, source, step, at, columns):
-    row = x[at : at + columns]
-    a = x[source : source + columns]
-    b = x[source + step : source + step + columns]
-    c = x[source + 2 * step : source + 2 * step + columns]
-    d = x[source + 3 * step : source + 3 * step + columns]
-    e = x[source + 4 * step : source + 4 * step + columns]
-    f = x[source + 5 * step : source + 5 * step + columns]
-    g = x[source + 6 * step : source + 6 * step + columns]
-    h = x[source + 7 * step : source + 7 * step + columns]
-    i = x[source + 8 * step : source + 8 * step + columns]
-    for j in range(columns):
-        row[j] = ((a[j] + b[j]) + (c[j] + d[j])) + ((e[j] + f[j]) + (g[j] + h[j])) + i[j]
-
-
-@compiled
-def _add2(x, source, step, at, columns):
-    row = x[at : at + columns]
-    a = x[source : source + columns]
-    b = x[source + step : source + step + columns]
-    for j in range(columns):
-        row[j] += a[j] + b[j]
-
-
-@compiled
-def affine(k, t, at, columns, weight, bias, mask, ntk, fresh):
-    """K <- (weight K + bias) mask and Theta <- K + weight Theta; ``fresh``: Theta was 0."""
-    cov, real = k[at : at + columns], mask[:columns]
-    for j in range(columns):
-        cov[j] = (weight * cov[j] + bias) * real[j]
-    if ntk:
-        tangent = t[at : at + columns]
-        if fresh:
+def mirror(x, block, top, bottom, columns, count):
+    """The first ``count`` rows kept, once more behind the last, so that windows are contiguous."""
+    for i in range(top, bottom):
+        if (i + block[3]) % block[1] < count:
+            at = start(block, i)
+            again = at + U(block[1] * block[2])
             for j in range(columns):
-                tangent[j] = cov[j]
+                x[again + U(j)] = x[at + U(j)]
+
+
+@compiled
+def fetch(x, target, top, bottom, columns, y, places, width, token, factor):
+    """Rows of a product, those of the tokens' distinct words, times ``factor``."""
+    for i in range(top, bottom):
+        new, old = start(target, i), U(places[token + i] * width + shift(target, i))
+        for j in range(columns):
+            x[new + U(j)] = factor * y[old + U(j)]
+
+
+@compiled
+def exchange(x, block, top, bottom, columns, line, width, into, factor):
+    """Rows of a block from (or ``into``) consecutive lines of ``width`` entries at ``line``, times ``factor``."""
+    for i in range(top, bottom):
+        at, other = start(block, i), U(line + (i - top) * width + shift(block, i))
+        if into:
+            for j in range(columns):
+                x[other + U(j)] = factor * x[at + U(j)]
         else:
             for j in range(columns):
-                tangent[j] = cov[j] + weight * tangent[j] * real[j]
+                x[at + U(j)] = factor * x[other + U(j)]
 
 
 @compiled
-def attended(k, t, at, columns, weight, bias, mask, ntk):
+def mix(x, other, block, top, bottom, columns, share):
+    """Residual: ``share`` of the other block, 1 - ``share`` of this one."""
+    for i in range(top, bottom):
+        at, old = start(block, i), start(other, i)
+        for j in range(columns):
+            x[at + U(j)] = share * x[old + U(j)] + (ONE - share) * x[at + U(j)]
+
+
+@compiled
+def window_sum(x, source, target, top, bottom, columns, half):
+    """Sums along diagonals: row i, column j of the target from i + s, j + s of the source, |s| <= half."""
+    step = U(source[2] + 1)
+    for i in range(top, bottom):
+        at = start(target, i)
+        # Rows are contiguous from the first of the window on, and shifted by one column each.
+        old = U(source[0] + (i - half + source[3]) % source[1] * source[2] + shift(target, i) - half)
+        count = 2 * half + 1
+        if count >= 9:
+            _sum9(x, old, step, at, columns)
+            done = 9
+        elif count >= 5:
+            _sum5(x, old, step, at, columns)
+            done = 5
+        elif count == 3:
+            for j in range(columns):
+                x[at + U(j)] = x[old + U(j)] + x[old + step + U(j)] + x[old + step + step + U(j)]
+            done = 3
+        else:
+            for j in range(columns):
+                x[at + U(j)] = x[old + U(j)]
+            done = 1
+        for more in range(done, count, 2):
+            first = old + U(more) * step
+            for j in range(columns):
+                x[at + U(j)] += x[first + U(j)] + x[first + step + U(j)]
+
+
+@inlined
+def _sum5(x, old, step, at, columns):
+    b, c, d, e = old + step, old + U(2) * step, old + U(3) * step, old + U(4) * step
+    for j in range(columns):
+        i = U(j)
+        x[at + i] = (x[old + i] + x[b + i]) + (x[c + i] + x[d + i]) + x[e + i]
+
+
+@inlined
+def _sum9(x, old, step, at, columns):
+    b, c, d, e = old + step, old + U(2) * step, old + U(3) * step, old + U(4) * step
+    f, g, h, k = old + U(5) * step, old + U(6) * step, old + U(7) * step, old + U(8) * step
+    for j in range(columns):
+        i = U(j)
+        first = (x[old + i] + x[b + i]) + (x[c + i] + x[d + i])
+        x[at + i] = first + ((x[e + i] + x[f + i]) + (x[g + i] + x[h + i])) + x[k + i]
+
+
+@compiled
+def affine(k, t, block, top, bottom, columns, weight, bias, mask, kind):
+    """K <- (weight K + bias) mask and Theta <- K + weight Theta. Kind 0: no Theta wanted, 2: there was none."""
+    for i in range(top, bottom):
+        at, left = start(block, i), U(shift(block, i))
+        for j in range(columns):
+            k[at + U(j)] = (weight * k[at + U(j)] + bias) * mask[left + U(j)]
+        if kind == 1:
+            for j in range(columns):
+                t[at + U(j)] = k[at + U(j)] + weight * t[at + U(j)] * mask[left + U(j)]
+        elif kind == 2:
+            for j in range(columns):
+                t[at + U(j)] = k[at + U(j)]
+
+
+@compiled
+def attended(k, t, block, top, bottom, columns, weight, bias, mask, ntk):
     """K <- weight K + bias, Theta <- weight (Theta + 2 K) + bias, at real tokens: behind G K G'^T."""
-    cov, real = k[at : at + columns], mask[:columns]
-    if ntk:
-        tangent = t[at : at + columns]
+    for i in range(top, bottom):
+        at, left = start(block, i), U(shift(block, i))
+        if ntk:
+            for j in range(columns):
+                t[at + U(j)] = (weight * (t[at + U(j)] + TWO * k[at + U(j)]) + bias) * mask[left + U(j)]
         for j in range(columns):
-            tangent[j] = (weight * (tangent[j] + TWO * cov[j]) + bias) * real[j]
-    for j in range(columns):
-        cov[j] = (weight * cov[j] + bias) * real[j]
+            k[at + U(j)] = (weight * k[at + U(j)] + bias) * mask[left + U(j)]
 
 
 @compiled
-def normalize(x, at, columns, factors, factor):
+def normalize(x, block, top, bottom, columns, factors, row_factors, token):
     """LayerNorm: times the inverse standard deviations of row and columns."""
-    row, each = x[at : at + columns], factors[:columns]
-    for j in range(columns):
-        row[j] *= factor * each[j]
+    for i in range(top, bottom):
+        at, left, factor = start(block, i), U(shift(block, i)), row_factors[token + i]
+        for j in range(columns):
+            x[at + U(j)] *= factor * factors[left + U(j)]
+
+
+@inlined
+def _relu(cov, inverse, same):
+    """With c the correlation and u = 1 - |c|: arccos |c| = sqrt(u) P(u) and sqrt(1 - c^2) - |c| arccos |c|
+    = u sqrt(u) S(u), so that one square root and two polynomials give both kernels, 2 pi K / s and 2 pi factor.
+    """
+    c = cov * inverse
+    u = max(ONE - abs(c), ZERO)
+    u = ZERO if same & (c > NEAR) else u
+    root = np.sqrt(u)
+    angle = root * (((((((A7 * u + A6) * u + A5) * u + A4) * u + A3) * u + A2) * u + A1) * u + A0)
+    sector = u * root * ((((((S6 * u + S5) * u + S4) * u + S3) * u + S2) * u + S1) * u + S0)
+    return sector + PI * max(c, ZERO), PI - angle if c >= ZERO else angle
 
 
 @compiled
-def relu(k, t, at, columns, sizes, inverses, digests, size, inverse, digest, ntk):
-    """Arc-cosine kernels of order 1 (K) and 0 (Theta).
-
-    With c the correlation and u = 1 - |c|: arccos |c| = sqrt(u) P(u) and sqrt(1 - c^2) - |c| arccos |c|
-    = u sqrt(u) S(u), so that one square root and two polynomials give both.
+def relu(
+    k, t, block, top, bottom, columns, weight, bias, mask, kind, scales, digests, row_scales, row_digests, slot, token
+):  # fmt: skip
+    """Arc-cosine kernels of order 1 (K) and 0 (Theta), behind an affine step.
 
     Args:
-        sizes, inverses: square roots of the variances of columns and their inverses, 0 where the variance is.
-        digests: int32, of the state of columns: equal states correlate exactly, which rounding would blur
-            (it cost 1e-4 in Theta).
-        size, inverse, digest: the same of the row.
+        weight, bias, kind: of the affine step: 0: no Theta wanted; 1, 2: see :func:`affine`; 3: no affine step;
+            without Theta, there always is one.
+        scales, row_scales: at ``slot`` the square roots of the variances of columns (rows), behind them their
+            inverses, 0 where the variance is.
+        digests, row_digests: int32, of the states of columns (rows): equal states correlate exactly, which rounding
+            would blur (it cost 1e-4 in Theta).
     """
-    cov, scale = k[at : at + columns], sizes[:columns]
-    unit, state = inverses[:columns], digests[:columns]
-    size = size * TURN
-    if ntk:
-        tangent = t[at : at + columns]
-        for j in range(columns):
-            c = cov[j] * (inverse * unit[j])
-            u = max(ONE - abs(c), ZERO)
-            u = ZERO if (state[j] == digest) & (c > NEAR) else u
-            root = np.sqrt(u)
-            angle = root * (((((((A7 * u + A6) * u + A5) * u + A4) * u + A3) * u + A2) * u + A1) * u + A0)
-            sector = u * root * ((((((S6 * u + S5) * u + S4) * u + S3) * u + S2) * u + S1) * u + S0)
-            cov[j] = (size * scale[j]) * (sector + PI * max(c, ZERO))
-            tangent[j] = tangent[j] * (TURN * (PI - angle if c >= ZERO else angle))
-    else:
-        for j in range(columns):
-            c = cov[j] * (inverse * unit[j])
-            u = max(ONE - abs(c), ZERO)
-            u = ZERO if (state[j] == digest) & (c > NEAR) else u
-            sector = u * np.sqrt(u) * ((((((S6 * u + S5) * u + S4) * u + S3) * u + S2) * u + S1) * u + S0)
-            cov[j] = (size * scale[j]) * (sector + PI * max(c, ZERO))
+    sizes, inverses = scales[slot], scales[slot + 1]
+    for i in range(top, bottom):
+        at, left = start(block, i), U(shift(block, i))
+        size, inverse = row_scales[slot, token + i] * TURN, row_scales[slot + 1, token + i]
+        digest = row_digests[token + i]
+        if kind == 0:
+            for j in range(columns):
+                cov = weight * k[at + U(j)] + bias
+                value, _ = _relu(cov, inverse * inverses[left + U(j)], digests[left + U(j)] == digest)
+                k[at + U(j)] = (size * sizes[left + U(j)]) * value
+        elif kind == 1:
+            for j in range(columns):
+                cov = weight * k[at + U(j)] + bias
+                value, factor = _relu(cov, inverse * inverses[left + U(j)], digests[left + U(j)] == digest)
+                k[at + U(j)] = (size * sizes[left + U(j)]) * value
+                t[at + U(j)] = (cov + weight * t[at + U(j)]) * (factor * (TURN * mask[left + U(j)]))
+        elif kind == 2:
+            for j in range(columns):
+                cov = weight * k[at + U(j)] + bias
+                value, factor = _relu(cov, inverse * inverses[left + U(j)], digests[left + U(j)] == digest)
+                k[at + U(j)] = (size * sizes[left + U(j)]) * value
+                t[at + U(j)] = cov * (factor * (TURN * mask[left + U(j)]))
+        else:
+            for j in range(columns):
+                value, factor = _relu(
+                    k[at + U(j)], inverse * inverses[left + U(j)], digests[left + U(j)] == digest
+                )
+                k[at + U(j)] = (size * sizes[left + U(j)]) * value
+                t[at + U(j)] *= factor * TURN
+
+
+@inlined
+def _erf(cov, scale, own, same):
+    """With x = 2 K / sqrt q and v = 1 - x^2: pi / 2 K = arcsin x, and sqrt v; the smaller of |x| and sqrt v goes into
+    the series of the arcsine.
+    """
+    x = TWO * cov * scale
+    a = min(abs(x), BELOW_ONE)
+    v = (ONE - a) * (ONE + a)
+    v = own if same & (v < own * FOUR) else v
+    root = np.sqrt(v)
+    y = min(a, root)
+    z = y * y
+    arc = y + y * z * ((((((N6 * z + N5) * z + N4) * z + N3) * z + N2) * z + N1) * z + N0)
+    arc = arc if a <= root else HALF_PI - arc
+    return arc if x >= ZERO else -arc, root
 
 
 @compiled
-def erf(k, t, at, columns, inverses, digests, inverse, digest, ntk):
-    """Arcsine kernel and its derivative: with x = 2 K / sqrt q and v = 1 - x^2, K <- (2 / pi) arcsin x and
-    Theta <- (4 / pi) Theta / sqrt(q v). The smaller of |x| and sqrt v goes into the series.
+def erf(
+    k, t, block, top, bottom, columns, weight, bias, mask, kind, scales, digests, row_scales, row_digests, slot, token
+):  # fmt: skip
+    """Arcsine kernel K <- (2 / pi) arcsin(2 K / sqrt q), and Theta <- (4 / pi) Theta / sqrt(q - 4 K^2), behind an
+    affine step.
 
     Args:
-        inverses: 1 / sqrt(1 + 2 A'_jj) of columns, 0 where there is no token: q^(-1/2) is a product of two.
-        digests: int32, of the state of columns: equal states have K = A, so that v is known without the
-            cancellation that makes it useless for large variances.
-        inverse, digest: the same of the row.
+        weight, bias, kind: as in :func:`relu`.
+        scales, row_scales: at ``slot`` 1 / sqrt(1 + 2 A) of columns (rows), 0 where there is no token: a product of
+            two is q^(-1/2).
+        digests, row_digests: int32, of the states of columns (rows): equal states have K = A, so that q - 4 K^2 is
+            known without the cancellation that makes it useless for large variances.
     """
-    cov, unit, state = k[at : at + columns], inverses[:columns], digests[:columns]
-    own = inverse * inverse * (TWO - inverse * inverse)  # 1 - (2 A / (1 + 2 A))^2
-    if ntk:
-        tangent = t[at : at + columns]
-        for j in range(columns):
-            scale = inverse * unit[j]
-            x = TWO * cov[j] * scale
-            a = min(abs(x), BELOW_ONE)
-            v = (ONE - a) * (ONE + a)
-            v = own if (state[j] == digest) & (v < own * FOUR) else v
-            root = np.sqrt(v)
-            y = min(a, root)
-            z = y * y
-            arc = y + y * z * ((((((N6 * z + N5) * z + N4) * z + N3) * z + N2) * z + N1) * z + N0)
-            arc = arc if a <= root else HALF_PI - arc
-            cov[j] = TWO_BY_PI * (arc if x >= ZERO else -arc)
-            tangent[j] = tangent[j] * (FOUR_BY_PI * scale / root)
-    else:
-        for j in range(columns):
-            x = TWO * cov[j] * (inverse * unit[j])
-            a = min(abs(x), BELOW_ONE)
-            v = (ONE - a) * (ONE + a)
-            v = own if (state[j] == digest) & (v < own * FOUR) else v
-            root = np.sqrt(v)
-            y = min(a, root)
-            z = y * y
-            arc = y + y * z * ((((((N6 * z + N5) * z + N4) * z + N3) * z + N2) * z + N1) * z + N0)
-            arc = arc if a <= root else HALF_PI - arc
-            cov[j] = TWO_BY_PI * (arc if x >= ZERO else -arc)
+    inverses = scales[slot]
+    for i in range(top, bottom):
+        at, left = start(block, i), U(shift(block, i))
+        inverse, digest = row_scales[slot, token + i], row_digests[token + i]
+        own = inverse * inverse * (TWO - inverse * inverse)  # 1 - (2 A / (1 + 2 A))^2
+        if kind == 0:
+            for j in range(columns):
+                cov = weight * k[at + U(j)] + bias
+                arc, _ = _erf(cov, inverse * inverses[left + U(j)], own, digests[left + U(j)] == digest)
+                k[at + U(j)] = TWO_BY_PI * arc
+        elif kind == 1:
+            for j in range(columns):
+                cov, scale = weight * k[at + U(j)] + bias, inverse * inverses[left + U(j)]
+                arc, root = _erf(cov, scale, own, digests[left + U(j)] == digest)
+                k[at + U(j)] = TWO_BY_PI * arc
+                t[at + U(j)] = (cov + weight * t[at + U(j)]) * (FOUR_BY_PI * scale / root)
+        elif kind == 2:
+            for j in range(columns):
+                cov, scale = weight * k[at + U(j)] + bias, inverse * inverses[left + U(j)]
+                arc, root = _erf(cov, scale, own, digests[left + U(j)] == digest)
+                k[at + U(j)] = TWO_BY_PI * arc
+                t[at + U(j)] = cov * (FOUR_BY_PI * scale / root)
+        else:
+            for j in range(columns):
+                scale = inverse * inverses[left + U(j)]
+                arc, root = _erf(k[at + U(j)], scale, own, digests[left + U(j)] == digest)
+                k[at + U(j)] = TWO_BY_PI * arc
+                t[at + U(j)] *= FOUR_BY_PI * scale / root
 
 
 @compiled
-def add(sums, x, at, columns, weight):
-    """Add ``weight`` times a row to float32 sums."""
-    total, row = sums[:columns], x[at : at + columns]
-    for j in range(columns):
-        total[j] += weight * row[j]
+def pool(x, block, top, bottom, columns, weights, token, sums, total):
+    """Add rows times their weights to ``sums``; these are float32 for one group of rows and float64 over all, since
+    float32 would lose digits over thousands of rows.
+    """
+    width = len(sums)
+    for j in range(width):
+        sums[j] = ZERO
+    for i in range(top, bottom - 3, 4):
+        # Every row begins with another column; from the last of these on, all four have entries.
+        a, b = start(block, i) - U(shift(block, i)), start(block, i + 1) - U(shift(block, i + 1))
+        c, d = start(block, i + 2) - U(shift(block, i + 2)), start(block, i + 3) - U(shift(block, i + 3))
+        e, f, g, h = weights[token + i], weights[token + i + 1], weights[token + i + 2], weights[token + i + 3]
+        for j in range(ALIGNED, columns):
+            col = U(j)
+            sums[col] += (e * x[a + col] + f * x[b + col]) + (g * x[c + col] + h * x[d + col])
+    for i in range(bottom - (bottom - top) % 4, bottom):
+        at, weight = start(block, i) - U(shift(block, i)), weights[token + i]
+        for j in range(ALIGNED, columns):
+            sums[U(j)] += weight * x[at + U(j)]
+    for j in range(width):
+        total[j] += sums[j]
 
 
 @compiled
-def correlate(k, t, at, columns, positions, content, place, in_values, sums, ntk):
+def correlate(k, t, block, top, bottom, columns, line, width, content, share, in_values, sums, ntk):
     """Running sums of the 1/sqrt(d) attention: D of IK K, and E of IK Theta + IT K, float64 (2, columns).
 
-    ``positions`` is the row of R; I(K) = content K + place R. With ``in_values``: IK IK and 2 IK IT.
+    Rows of R lie at ``line``; I(K) = content K + share R. With ``in_values``: IK IK and 2 IK IT.
     """
-    cov, spread = k[at : at + columns], positions[:columns]
-    first, second = sums[0, :columns], sums[1, :columns]
-    tangent = t[at : at + columns] if ntk else cov
-    for j in range(columns):
-        inner = content * cov[j] + place * spread[j]
-        value = inner if in_values else cov[j]
-        first[j] += inner * value
-        if ntk:
-            inner_ntk = content * tangent[j] + place * spread[j]
-            second[j] += inner * (inner_ntk if in_values else tangent[j]) + inner_ntk * value
+    for i in range(top, bottom):
+        at, left, spread = start(block, i), U(shift(block, i)), U(line + (i - top) * width + shift(block, i))
+        for j in range(columns):
+            inner = content * k[at + U(j)] + share * k[spread + U(j)]
+            value = inner if in_values else k[at + U(j)]
+            sums[0, left + U(j)] += inner * value
+            if ntk:
+                inner_ntk = content * t[at + U(j)] + share * k[spread + U(j)]
+                value_ntk = inner_ntk if in_values else t[at + U(j)]
+                sums[1, left + U(j)] += inner * value_ntk + inner_ntk * value
 
 
 @compiled
-def correlated(k, t, at, columns, positions, content, place, factors, bias, mask, ntk):
+def correlated(k, t, block, top, bottom, columns, line, width, content, share, factors, bias, mask, ntk):
     """K <- s D IK + b^2 and Theta <- s (D (IT + 4 IK) + E IK) + b^2; ``factors`` is s (D, E), (2, columns)."""
-    cov, spread, real = k[at : at + columns], positions[:columns], mask[:columns]
-    first, second = factors[0, :columns], factors[1, :columns]
-    if ntk:
-        tangent = t[at : at + columns]
+    for i in range(top, bottom):
+        at, left, spread = start(block, i), U(shift(block, i)), U(line + (i - top) * width + shift(block, i))
         for j in range(columns):
-            inner = content * cov[j] + place * spread[j]
-            inner_ntk = content * tangent[j] + place * spread[j]
-            tangent[j] = (first[j] * (inner_ntk + FOUR * inner) + second[j] * inner + bias) * real[j]
-    for j in range(columns):
-        cov[j] = (first[j] * (content * cov[j] + place * spread[j]) + bias) * real[j]
+            inner = content * k[at + U(j)] + share * k[spread + U(j)]
+            first, real = factors[0, left + U(j)], mask[left + U(j)]
+            if ntk:
+                inner_ntk = content * t[at + U(j)] + share * k[spread + U(j)]
+                second = factors[1, left + U(j)]
+                t[at + U(j)] = (first * (inner_ntk + FOUR * inner) + second * inner + bias) * real
+            k[at + U(j)] = (first * inner + bias) * real

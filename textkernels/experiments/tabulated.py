@@ -1,0 +1,67 @@
+"""Token-pair kernels between the documents of one draw, computed once for all its sizes and both kernels."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+BLOCK = 256  # documents a side
+
+
+class TabulatedKernel:
+    """Blocks of Gram matrices that are looked up: rows among n training and m other documents, columns training ones.
+
+    Prepared documents are integer arrays: 0 to n - 1 are the training documents, n to n + m - 1 the others. Takes
+    8 n (n + m) bytes, twice that with the NTK.
+
+    Args:
+        kernel: a token-pair kernel, see :class:`textkernels.latent.LatentModel`.
+        train, other: documents prepared for it.
+        ntk: whether Theta is wanted, too.
+        bar: counts the document pairs.
+
+    Attributes:
+        seconds: what the computing took.
+    """
+
+    def __init__(self, kernel: Any, train: Any, other: Any, ntk: bool, bar: Any) -> None:
+        start = time.perf_counter()
+        self.n, rows = len(train), len(train) + len(other)
+        self.nngp = np.empty((rows, self.n))
+        self.ntk = np.empty((rows, self.n)) if ntk else None
+        for left in range(0, self.n, BLOCK):
+            columns = train[left : left + BLOCK]
+            for top in range(left, self.n, BLOCK):
+                self._fill(kernel, train, top, columns, left, 0, bar)
+            for top in range(0, len(other), BLOCK):
+                self._fill(kernel, other, top, columns, left, self.n, bar)
+        self.variance = np.concatenate([np.diagonal(self.nngp), kernel.diagonal(other)])
+        self.seconds = time.perf_counter() - start
+
+    def _fill(self, kernel: Any, rows: Any, top: int, columns: Any, left: int, offset: int, bar: Any) -> None:
+        part = rows[top : top + BLOCK]
+        same = offset == 0 and top == left
+        pair = kernel.block(part, columns, self.ntk is not None, 0 if same else None)
+        for table, block in zip((self.nngp, self.ntk), pair, strict=True):
+            if table is None:
+                continue
+            if same:
+                block = np.tril(block) + np.tril(block, -1).T
+            place = slice(offset + top, offset + top + len(part)), slice(left, left + len(columns))
+            table[place] = block
+            if not offset and not same:
+                table[place[1], place[0]] = block.T
+        bar.update(len(part) * len(columns))
+
+    def block(
+        self, rows: np.ndarray, columns: np.ndarray, ntk: bool, diagonal: int | None = None
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """K and, if asked for, Theta."""
+        place = np.ix_(rows, columns)
+        return self.nngp[place], self.ntk[place] if ntk and self.ntk is not None else None
+
+    def diagonal(self, rows: np.ndarray) -> np.ndarray:
+        """K of documents with themselves."""
+        return self.variance[rows]
