@@ -49,7 +49,7 @@ class ContextualEncoder:
         window: tokens the model reads at a time, special tokens included.
         stride: the most tokens between the starts of two windows; None: three quarters of the room for
             tokens, so that each token has at least an eighth of it on either side.
-        precision: ``float16`` rounds the model's vectors by up to 0.05 % before anything else, cached or not.
+        precision: ``float16`` rounds the model's vectors to 11 significant bits before anything else, cached or not.
         workers: threads; their number changes no result. None: all cores.
         dtype: of the documents, float32 or float64.
         cache_dir: where vectors are kept; None: textkernels in the user's cache folder; False: nowhere, so

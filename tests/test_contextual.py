@@ -10,8 +10,9 @@ import shutil
 import numpy as np
 import pytest
 from tiny_token_encoder import DIM, TABLE, WORDS, cumulated, tiny_folder, write_model
+from tqdm import tqdm
 
-from embeddings import get_encoder, restore_encoder
+from embeddings import contextual, get_encoder, restore_encoder
 from embeddings.onnx_model import OnnxModel
 from embeddings.windows import Windows
 
@@ -224,6 +225,15 @@ def test_rounded_vectors_are_the_same_with_and_without_a_cache(folder):
     np.testing.assert_array_equal(first, second)
     np.testing.assert_array_equal(first, third)
     np.testing.assert_array_equal(first, first.astype(np.float16))
+
+
+def test_progress_is_shown_where_asked(folder, monkeypatch, capsys):
+    monkeypatch.setattr(contextual, "tqdm", lambda **options: tqdm(**{**options, "delay": 0}))
+    encoder = get_encoder(folder).fit(["good", None, "bad"], progress=True)
+    assert "Encoding (tiny): 100%" in (shown := capsys.readouterr().err)
+    assert "2/2" in shown
+    encoder.encode(["film"])
+    assert capsys.readouterr() == ("", "")
 
 
 def test_many_threads_change_nothing(folder):

@@ -178,6 +178,7 @@ def test_a_forked_child_leaves_its_parents_file_alone(folder):
     for number in range(20, 60):
         np.testing.assert_array_equal(whole.read(key(number + 100), len(vectors(number))), vectors(number))
     assert_holds(cache, range(3))
+    assert len(list(folder.glob("*.index"))) == 3
 
 
 def test_killed_at_any_moment(folder):

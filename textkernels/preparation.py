@@ -12,7 +12,7 @@ from embeddings import Sequences
 from textkernels.feature_kernel import FeatureKernel
 from textkernels.features import DocumentFeatures
 
-TEXTS_AT_ONCE = 512
+TEXTS_AT_ONCE = 128
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,22 @@ from collections.abc import Sequence
 import click
 
 from textkernels.cli.app import app_command
+from textkernels.cli.compare import compare_command
 from textkernels.cli.evaluate import evaluate_command
 from textkernels.cli.fit import fit_command
 from textkernels.cli.reproduce import reproduce_group
 from textkernels.cli.score import score_command
 from textkernels.cli.tune import tune_command
 
-COMMANDS = (fit_command, score_command, evaluate_command, tune_command, reproduce_group, app_command)
+COMMANDS = (
+    fit_command,
+    score_command,
+    evaluate_command,
+    compare_command,
+    tune_command,
+    reproduce_group,
+    app_command,
+)
 
 # Of the user's making: a wrong file, option, label, package or machine, rather than a fault of ours.
 USER_ERRORS = (ValueError, OSError, ImportError, NotImplementedError, MemoryError)

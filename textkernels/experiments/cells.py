@@ -41,21 +41,16 @@ class Cell:
         return cls(np.array(plain["predicted"]), np.array(plain["probabilities"]), dict(plain["facts"]))
 
 
-@dataclass(frozen=True)
-class Usable:
-    """Documents of the texts that have a known token.
-
-    Attributes:
-        documents: prepared for the kernel.
-        codes: their classes.
-    """
-
-    documents: Any
-    codes: np.ndarray
-
-
 def fit_cell(
-    kernel: Any, train: Usable, test: Any, test_rows: np.ndarray, n_test: int, n_classes: int, ntk: bool, seed: int
+    kernel: Any,
+    train: Any,
+    codes: np.ndarray,
+    test: Any,
+    test_rows: np.ndarray,
+    n_test: int,
+    n_classes: int,
+    ntk: bool,
+    seed: int = 0,
 ) -> Cell:
     """Fit as KernelClassifier does, diag_reg by leave-one-out, and predict the test rows.
 
@@ -63,7 +58,8 @@ def fit_cell(
 
     Args:
         kernel: see :class:`textkernels.latent.LatentModel`.
-        train: usable training documents.
+        train: the usable training documents, prepared.
+        codes: their classes.
         test: the usable test documents, prepared.
         test_rows: their places among the test rows.
         n_test: all test rows.
@@ -74,17 +70,17 @@ def fit_cell(
     Raises:
         ValueError: no usable text of some class, or a kernel that is no covariance.
     """
-    shares = np.bincount(train.codes, minlength=n_classes)
+    shares = np.bincount(codes, minlength=n_classes)
     if not shares.all():
         raise ValueError(
-            f"expected a usable text of every class among {len(train.codes):,} training texts, got classes with "
+            f"expected a usable text of every class among {len(codes):,} training texts, got classes with "
             f"{', '.join(map(str, shares))}; use more labels or vectors that know the words"
         )
     clocked = _ClockedKernel(kernel)
     start = time.perf_counter()
-    fitted = fit_latent(clocked, train.documents, train.codes, n_classes, ntk, "auto", seed)
+    fitted = fit_latent(clocked, train, codes, n_classes, ntk, "auto", seed)
     held_out = fitted.leave_one_out
-    variance = fit_residual_variance(held_out.mean, held_out.variance, train.codes[held_out.rows])
+    variance = fit_residual_variance(held_out.mean, held_out.variance, codes[held_out.rows])
     latent = fitted.model.predict(test)
     probabilities, predicted = neutral_probabilities(shares, n_test), np.full(n_test, int(shares.argmax()))
     if len(test_rows):
@@ -92,7 +88,7 @@ def fit_cell(
         predicted[test_rows] = predicted_class(latent.mean)
     seconds = time.perf_counter() - start
     facts = {
-        "n_train": len(train.codes),
+        "n_train": len(codes),
         "diag_reg": fitted.diag_reg,
         "jitter": fitted.jitter,
         "solver": fitted.solver,

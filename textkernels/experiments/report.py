@@ -22,7 +22,7 @@ body { max-width: 62rem; margin: 2.5rem auto; padding: 0 1.2rem; }
 h1 { font-size: 1.7rem; } h2 { font-size: 1.2rem; margin-top: 2.2rem; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; margin: 1rem 0; }
-th, td { padding: .3rem .8rem .3rem 0; text-align: left; border-bottom: 1px solid #dde3e7; overflow-wrap: anywhere; }
+th, td { padding: .3rem .8rem .3rem 0; text-align: left; border-bottom: 1px solid #dde3e7; overflow-wrap: break-word; }
 th { border-bottom: 2px solid #8fa0ab; }
 .number { text-align: right; white-space: nowrap; }
 figure { margin: 1.2rem 0; } figure svg { max-width: 100%; height: auto; }

@@ -81,6 +81,11 @@ class Splits:
         return [*self.needed.texts, *self.test.texts]
 
     @property
+    def checksum(self) -> str:
+        """Of ``texts`` and their classes."""
+        return f"{self.needed.checksum} {self.test.checksum}"
+
+    @property
     def n_classes(self) -> int:
         """Number of classes."""
         return len(self.pool.classes)

@@ -20,40 +20,38 @@ class TabulatedKernel:
         kernel: a token-pair kernel, see :class:`textkernels.latent.LatentModel`.
         train, other: documents prepared for it.
         ntk: whether Theta is wanted, too.
-        bar: counts the document pairs.
+        progress: show a progress bar.
 
     Attributes:
         seconds: what the computing took.
     """
 
-    def __init__(self, kernel: Any, train: Any, other: Any, ntk: bool, bar: Any) -> None:
+    def __init__(self, kernel: Any, train: Any, other: Any, ntk: bool, progress: bool = False) -> None:
+        from tqdm import tqdm
+
         start = time.perf_counter()
         self.n, rows = len(train), len(train) + len(other)
         self.nngp = np.empty((rows, self.n))
         self.ntk = np.empty((rows, self.n)) if ntk else None
-        for left in range(0, self.n, BLOCK):
-            columns = train[left : left + BLOCK]
-            for top in range(left, self.n, BLOCK):
-                self._fill(kernel, train, top, columns, left, 0, bar)
-            for top in range(0, len(other), BLOCK):
-                self._fill(kernel, other, top, columns, left, self.n, bar)
+        blocks = [(0, top, left) for left in range(0, self.n, BLOCK) for top in range(left, self.n, BLOCK)]
+        blocks += [(self.n, top, left) for left in range(0, self.n, BLOCK) for top in range(0, len(other), BLOCK)]
+        for offset, top, left in tqdm(blocks, "  document pairs", unit="block", disable=not progress, leave=False):
+            part = (other if offset else train)[top : top + BLOCK]
+            self._fill(kernel, part, offset + top, train[left : left + BLOCK], left)
         self.variance = np.concatenate([np.diagonal(self.nngp), kernel.diagonal(other)])
         self.seconds = time.perf_counter() - start
 
-    def _fill(self, kernel: Any, rows: Any, top: int, columns: Any, left: int, offset: int, bar: Any) -> None:
-        part = rows[top : top + BLOCK]
-        same = offset == 0 and top == left
-        pair = kernel.block(part, columns, self.ntk is not None, 0 if same else None)
+    def _fill(self, kernel: Any, rows: Any, top: int, columns: Any, left: int) -> None:
+        same = top == left
+        pair = kernel.block(rows, columns, self.ntk is not None, 0 if same else None)
         for table, block in zip((self.nngp, self.ntk), pair, strict=True):
             if table is None:
                 continue
             if same:
                 block = np.tril(block) + np.tril(block, -1).T
-            place = slice(offset + top, offset + top + len(part)), slice(left, left + len(columns))
-            table[place] = block
-            if not offset and not same:
-                table[place[1], place[0]] = block.T
-        bar.update(len(part) * len(columns))
+            table[top : top + len(rows), left : left + len(columns)] = block
+            if top < self.n:
+                table[left : left + len(columns), top : top + len(rows)] = block.T
 
     def block(
         self, rows: np.ndarray, columns: np.ndarray, ntk: bool, diagonal: int | None = None

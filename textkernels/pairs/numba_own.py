@@ -156,9 +156,9 @@ class _Meeting:
 
     def _kept(self, place: int) -> tuple[np.ndarray, int]:
         """The whole block that an attention reads, a view (L, L), and its first entry in scratch."""
-        plan = self.plan
-        at = int(plan.offsets[self.program.kept[place]] + plan.margin * plan.stride + plan.lead)
-        return _view(self.work.k, at, (self.length, self.length), (plan.stride, 1)), at
+        offset, _, stride, margin, _ = (int(entry) for entry in self.plan.blocks[self.program.kept[place]])
+        at = offset + margin * stride + self.plan.lead
+        return _view(self.work.k, at, (self.length, self.length), (stride, 1)), at
 
     def _attend(self, place: int, node: Node, variance: np.ndarray) -> np.ndarray:
         """Attention weights from the block before them; the rows of K G^T that the next stage starts from."""
@@ -172,7 +172,7 @@ class _Meeting:
         _, _, base, deep = (int(entry) for entry in plan.attention[number])
         target = base + plan.lead // STRIP * deep * STRIP + columns * STRIP
         multiply(
-            self.work.k, target, STRIP, deep * STRIP, self.work.k, at, plan.stride, 1, 0, 0,
+            self.work.k, target, STRIP, deep * STRIP, self.work.k, at, block.strides[0] // block.itemsize, 1, 0, 0,
             tied.reshape(-1), 0, length * STRIP, length, length, strips, False,
         )  # fmt: skip
         product = _view(self.work.k, target, tied.shape, (deep * STRIP, STRIP, 1))

@@ -15,7 +15,7 @@ from textkernels.pairs import numba_rows as row
 from textkernels.pairs.numba_products import STRIP, multiply
 from textkernels.pairs.numba_program import CODE, GROUP, PRODUCT_ROWS
 
-(SOURCE, WINDOW, AFFINE, RELU, ERF, NORM, MIX, POOL, ATTEND, ATTENDED, CORRELATE, CORRELATED, COPY, MIRROR) = CODE.values()
+(SOURCE, WINDOW, AFFINE, RELU, ERF, NORM, MIX, POOL, ATTEND, ATTENDED, CORRELATE, CORRELATED, COPY) = CODE.values()
 compiled = nb.njit(nogil=True, cache=True, error_model="numpy")
 # Passing these tuples of arrays costs more than a row of work: what runs for every row is inlined.
 inlined = nb.njit(inline="always")
@@ -27,7 +27,7 @@ class Plan(NamedTuple):
     Args:
         operations: int64 (count, 12), the integers of ``Operation``; parameters: float32 (count, 2), its numbers.
         stages: first operation of each stage, and their number; reach: largest lag of each stage.
-        offsets, rows, stride, attention: as in ``Layout``.
+        blocks, attention: as in ``Layout``.
         shares: float32 (attentions, 2), of K and R under the interpolation.
         in_values, strengths: of each attention: whether values see positions, and (qk ov)^2 in float64.
         margin, lead: half a window; free columns on either side.
@@ -39,9 +39,7 @@ class Plan(NamedTuple):
     parameters: np.ndarray
     stages: np.ndarray
     reach: np.ndarray
-    offsets: np.ndarray
-    rows: np.ndarray
-    stride: int
+    blocks: np.ndarray
     attention: np.ndarray
     shares: np.ndarray
     in_values: np.ndarray
@@ -174,15 +172,21 @@ def run_stage(plan, rows, panel, work, document, stage, count, width):
                 _begin(plan, rows, panel, work, document, place, first, last, length, count, width)
             elif first < last and code in (ATTEND, CORRELATE):
                 _end(plan, rows, panel, work, document, place, first, last, length, count, width)
-            elif code in (COPY, MIRROR):
-                _move(plan, work, place, top, bottom, width)
+            elif code == COPY:
+                _copy(plan, work, place, top, bottom, width)
             elif first < last:
                 _change(plan, rows, panel, work, document, place, first, last, width)
 
 
 @inlined
 def _block(plan, number):
-    return plan.offsets[number], plan.rows[number], plan.stride, plan.margin
+    return (
+        plan.blocks[number, 0],
+        plan.blocks[number, 1],
+        plan.blocks[number, 2],
+        plan.blocks[number, 3],
+        plan.blocks[number, 4],
+    )
 
 
 @inlined
@@ -197,19 +201,12 @@ def _clear_margin(plan, work, place, top, bottom, length, width):
 
 
 @inlined
-def _move(plan, work, place, top, bottom, width):
-    """Copies of rows, those outside the document too."""
-    source, columns = _block(plan, plan.operations[place, 3]), width - plan.lead
-    if plan.operations[place, 0] == MIRROR:
-        half = plan.operations[place, 6]
-        row.mirror(work.k, source, top, bottom, columns, half)
-        if plan.ntk:
-            row.mirror(work.t, source, top, bottom, columns, half)
-    else:
-        target = _block(plan, plan.operations[place, 5])
-        row.copy(work.k, source, target, top, bottom, columns)
-        if plan.ntk:
-            row.copy(work.t, source, target, top, bottom, columns)
+def _copy(plan, work, place, top, bottom, width):
+    """Rows of another block, those outside the document too."""
+    source, target = _block(plan, plan.operations[place, 3]), _block(plan, plan.operations[place, 5])
+    row.copy(work.k, source, target, top, bottom, width - plan.lead)
+    if plan.ntk:
+        row.copy(work.t, source, target, top, bottom, width - plan.lead)
 
 
 @inlined
@@ -273,7 +270,7 @@ def _begin(plan, rows, panel, work, document, place, top, bottom, length, count,
             if work.chunk[1] == 0 or not rows.chunks[work.chunk[0]] <= token < rows.chunks[work.chunk[0] + 1]:
                 _multiply_features(plan, rows, panel, work, token)
             last = min(bottom, first + rows.chunks[work.chunk[0] + 1] - token)
-            _fetch(plan, rows, panel, work, target, first, last, columns, rows.starts[document])
+            _fetch(plan, rows, panel, work, place, target, first, last, columns, rows.starts[document])
         else:
             last = min(bottom, (first // PRODUCT_ROWS + 1) * PRODUCT_ROWS)
             line = plan.attention[number, 1] + first % PRODUCT_ROWS * panel.width
@@ -334,13 +331,13 @@ def _end(plan, rows, panel, work, document, place, top, bottom, length, count, w
 
 
 @inlined
-def _fetch(plan, rows, panel, work, target, top, bottom, columns, token):
+def _fetch(plan, rows, panel, work, place, target, top, bottom, columns, token):
     row.fetch(work.k, target, top, bottom, columns, work.product, rows.distinct, panel.width, token, row.ONE)
-    if plan.ntk and plan.tangent == 0:
-        row.clear(work.t, target, top, bottom, columns)
-    elif plan.ntk:
+    if plan.ntk and plan.tangent > 0:
         product = work.product if plan.tangent == 1 else work.product_ntk
         row.fetch(work.t, target, top, bottom, columns, product, rows.distinct, panel.width, token, plan.ratio)
+    elif plan.ntk and plan.operations[place, 9] == 0:
+        row.clear(work.t, target, top, bottom, columns)
 
 
 @compiled

@@ -16,13 +16,13 @@ import numpy as np
 from textkernels.pairs.graph import Node, TokenGraph
 from textkernels.pairs.numba_products import STRIP
 
-GROUP = 8  # rows that one operation does in a row: what they read stays in the first-level cache
+GROUP = 16
 ALIGNED = 16  # floats in a cache line
 PRODUCT_ROWS = 48  # rows of a block that meet attention weights at a time
 
 CODES = (
     *("source", "window", "affine", "relu", "erf", "norm", "mix", "pool"),
-    *("attend", "attended", "correlate", "correlated", "copy", "mirror"),
+    *("attend", "attended", "correlate", "correlated", "copy"),
 )
 CODE = {name: code for code, name in enumerate(CODES)}
 
@@ -34,9 +34,9 @@ class Operation(NamedTuple):
         code: see CODES; ``stage``: in which it runs.
         lag: rows by which it runs behind the first block of the stage.
         source, other, target: blocks, by number.
-        half: of the window, in rows; of ``mirror``: rows to repeat.
+        half: of the window, in rows.
         slot: of the variances of tokens; ``digest``: of their digests.
-        fresh: of ``window``: 1 where there is no Theta yet.
+        fresh: of ``source`` and ``window``: 1 where there is no Theta yet and nobody looks for it.
         affine: whether K <- weight K + bias, Theta <- K + weight Theta is part of it; 2 where there is no Theta yet.
         place: which attention or pooling.
         weight, bias: parameters, squares of standard deviations or shares.
@@ -64,23 +64,28 @@ class Block:
 
     Args:
         stage: in which it is made; ``lag``: rows behind the first block of that stage.
-        whole: whether all rows are kept; else the last ``rows``, a multiple of ALIGNED.
-        mirror: how many of the first of them are repeated behind the last: windows are contiguous then.
+        whole: whether all rows are kept; else the last ``rows``.
+        skewed: whether windows read it: rows are one entry short of whole cache lines then, so that neighbours on a
+            diagonal are whole lines apart and every load of a window is aligned; ``rows`` is a multiple of ALIGNED.
     """
 
     stage: int
     lag: int
     whole: bool = False
-    rows: int = ALIGNED
-    mirror: int = 0
+    rows: int = GROUP
+    skewed: bool = False
 
 
 class Layout(NamedTuple):
-    """Where blocks and attention products lie in float32 scratch of ``size`` entries; see :meth:`Program.layout`."""
+    """Where blocks and attention products lie in float32 scratch of ``size`` entries; see :meth:`Program.layout`.
 
-    offsets: np.ndarray
-    rows: np.ndarray
-    stride: int
+    Args:
+        blocks: int64 (blocks, 5), as :mod:`textkernels.pairs.numba_rows` wants them.
+        attention: int64 (attentions, 4): where rows on their way into attention weights lie, those on their way out,
+            K G'^T, and how many rows that has.
+    """
+
+    blocks: np.ndarray
     attention: np.ndarray
     size: int
 
@@ -143,21 +148,18 @@ class Program:
             width: columns, a multiple of STRIP.
             position_columns: explicit position columns of each attention, int64.
         """
-        # Neighbours on a diagonal are whole cache lines apart, so that every load of a window is aligned.
-        stride, at = width + ALIGNED - 1, self.lead
-        offsets, rows = [], []
+        at, blocks = self.lead, []
         for block in self.blocks:
             count = _aligned(longest + 2 * self.margin) if block.whole else block.rows
-            offsets.append(at)
-            rows.append(count)
-            at += _aligned((count + block.mirror) * stride + self.lead)
+            stride = width + ALIGNED - 1 if block.skewed else width
+            blocks.append((at, count, stride, self.margin, int(block.skewed)))
+            at += _aligned(count * stride + self.lead)
         attention = np.zeros((len(self.attention), 4), np.int64)
         for place, columns in enumerate(position_columns):
-            # Rows on their way in, rows on their way out, and K G'^T behind the position columns, in strips.
             chunk, deep = (PRODUCT_ROWS + 6) * width, longest + int(columns) + 6
             attention[place] = at, at + chunk, at + 2 * chunk, deep
             at += 2 * chunk + deep * width
-        return Layout(np.array(offsets, np.int64), np.array(rows, np.int64), stride, attention, at + self.lead)
+        return Layout(np.array(blocks, np.int64).reshape(len(blocks), 5), attention, at + self.lead)
 
     def _size_blocks(self) -> None:
         """Rows that have to be kept until the last of their readers has passed."""
@@ -166,7 +168,7 @@ class Program:
                 if source >= 0 and self.blocks[source].stage == operation.stage:
                     block = self.blocks[source]
                     need = GROUP + operation.lag - block.lag + operation.half
-                    block.rows = max(block.rows, _aligned(need))
+                    block.rows = max(block.rows, _aligned(need) if block.skewed else -(-need // GROUP) * GROUP)
 
     def _add(self, name: str, stage: int, lag: int, **fields: Any) -> None:
         self.operations.append(Operation(CODE[name], stage, lag, **fields))
@@ -181,7 +183,7 @@ class Program:
         if place not in self._whole:
             source = self._block[place]
             lag = self.blocks[source].lag
-            self.blocks.append(Block(self.stage[place], lag, whole=True))
+            self.blocks.append(Block(self.stage[place], lag, whole=True, skewed=True))
             self._whole[place] = len(self.blocks) - 1
             self._add("copy", self.stage[place], lag, source=source, target=self._whole[place])
         return self._whole[place]
@@ -207,17 +209,16 @@ class Program:
         return len(self.scales) - len(kinds)
 
     def _source(self, place: int, node: Node, stage: int) -> None:
-        self._add("source", stage, 0, target=self._new(place, stage, 0))
+        readers = [other.kind for other in self.graph.nodes if place in other.inputs]
+        fresh = int(self.fresh and set(readers) <= {"conv", "dense"})
+        self._add("source", stage, 0, target=self._new(place, stage, 0), fresh=fresh)
 
     def _conv(self, place: int, node: Node, stage: int) -> None:
         source, lag = self._read(node.inputs[0], stage)
         half = node.layer.width // 2
-        block = self.blocks[source]
-        if not block.whole:
+        self.blocks[source].skewed = True
+        if not self.blocks[source].whole:
             lag += half
-            if 2 * half > block.mirror:
-                block.mirror = 2 * half
-                self._add("mirror", stage, block.lag, source=source, half=block.mirror)
         target, fresh = self._new(place, stage, lag), int(self.fresh and node.inputs[0] == 0)
         self._add("window", stage, lag, source=source, target=target, half=half, fresh=fresh)
         weight, bias = node.layer.w_std**2 / node.layer.width, node.layer.b_std**2

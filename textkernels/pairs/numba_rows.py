@@ -2,10 +2,10 @@
 
 Blocks lie in flat float32 scratch, ``k`` for K and ``t`` for Theta, laid out alike; where, says a tuple ``block``:
 
-    (offset, depth, stride, margin): row i starts at offset + (i + margin) % depth * stride.
+    (offset, depth, stride, margin, skewed), of which row i lies in slot (i + margin) % depth.
 
-Rows ``top`` to ``bottom`` are done, in each the ``columns`` entries from the first that begins a cache line
-(:func:`shift`). What belongs to columns of the block (variances, digests, the mask of real tokens) comes as arrays
+Rows ``top`` to ``bottom`` are done, in each ``columns`` entries from column :func:`shift` on, which differs from row
+to row: where blocks are skewed, it is the first whose entry begins a cache line. What belongs to columns of the block (variances, digests, the mask of real tokens) comes as arrays
 over columns, what belongs to its rows as arrays over tokens, of which ``token`` is that of row 0.
 
 Indices are unsigned: for a signed one Numba provides for counting from the end, and the loop does not vectorize.
@@ -37,15 +37,15 @@ N0, N1, N2, N3, N4, N5, N6 = ARCSIN
 
 @inlined
 def shift(block, i):
-    """The first column of row i whose entry begins a cache line: strides are one entry short of whole lines."""
+    """The first column of row i that is worked on."""
     return (i + block[3]) % ALIGNED
 
 
 @inlined
 def start(block, i):
-    """Where the entry of that column lies."""
+    """Where the entry of that column lies: at the beginning of a cache line."""
     slot = i + block[3]
-    return U(block[0] + slot % block[1] * block[2] + slot % ALIGNED)
+    return U(block[0] + slot % block[1] * block[2] + slot % ALIGNED * block[4])
 
 
 @compiled
@@ -64,17 +64,6 @@ def copy(x, source, target, top, bottom, columns):
         old, new = start(source, i), start(target, i)
         for j in range(columns):
             x[new + U(j)] = x[old + U(j)]
-
-
-@compiled
-def mirror(x, block, top, bottom, columns, count):
-    """The first ``count`` rows kept, once more behind the last, so that windows are contiguous."""
-    for i in range(top, bottom):
-        if (i + block[3]) % block[1] < count:
-            at = start(block, i)
-            again = at + U(block[1] * block[2])
-            for j in range(columns):
-                x[again + U(j)] = x[at + U(j)]
 
 
 @compiled
@@ -108,51 +97,51 @@ def mix(x, other, block, top, bottom, columns, share):
             x[at + U(j)] = share * x[old + U(j)] + (ONE - share) * x[at + U(j)]
 
 
+@inlined
+def _beside(block, i, step):
+    """Where row i + step of a skewed block has its entry on the diagonal through the first column of row i."""
+    slot = i + block[3]
+    return U(block[0] + (slot + step) % block[1] * block[2] + slot % ALIGNED + step)
+
+
 @compiled
 def window_sum(x, source, target, top, bottom, columns, half):
     """Sums along diagonals: row i, column j of the target from i + s, j + s of the source, |s| <= half."""
-    step = U(source[2] + 1)
     for i in range(top, bottom):
         at = start(target, i)
-        # Rows are contiguous from the first of the window on, and shifted by one column each.
-        old = U(source[0] + (i - half + source[3]) % source[1] * source[2] + shift(target, i) - half)
-        count = 2 * half + 1
-        if count >= 9:
-            _sum9(x, old, step, at, columns)
-            done = 9
-        elif count >= 5:
-            _sum5(x, old, step, at, columns)
-            done = 5
-        elif count == 3:
-            for j in range(columns):
-                x[at + U(j)] = x[old + U(j)] + x[old + step + U(j)] + x[old + step + step + U(j)]
-            done = 3
+        if half >= 4:
+            done = 4
+            _sum9(x, source, i, at, columns)
+        elif half >= 2:
+            done = 2
+            _sum5(x, source, i, at, columns)
         else:
+            done = 0
+            a = _beside(source, i, 0)
             for j in range(columns):
-                x[at + U(j)] = x[old + U(j)]
-            done = 1
-        for more in range(done, count, 2):
-            first = old + U(more) * step
+                x[at + U(j)] = x[a + U(j)]
+        for more in range(done + 1, half + 1):
+            a, b = _beside(source, i, -more), _beside(source, i, more)
             for j in range(columns):
-                x[at + U(j)] += x[first + U(j)] + x[first + step + U(j)]
+                x[at + U(j)] += x[a + U(j)] + x[b + U(j)]
 
 
 @inlined
-def _sum5(x, old, step, at, columns):
-    b, c, d, e = old + step, old + U(2) * step, old + U(3) * step, old + U(4) * step
+def _sum5(x, source, i, at, columns):
+    a, b, c = _beside(source, i, -2), _beside(source, i, -1), _beside(source, i, 0)
+    d, e = _beside(source, i, 1), _beside(source, i, 2)
     for j in range(columns):
-        i = U(j)
-        x[at + i] = (x[old + i] + x[b + i]) + (x[c + i] + x[d + i]) + x[e + i]
+        x[at + U(j)] = (x[a + U(j)] + x[b + U(j)]) + (x[c + U(j)] + x[d + U(j)]) + x[e + U(j)]
 
 
 @inlined
-def _sum9(x, old, step, at, columns):
-    b, c, d, e = old + step, old + U(2) * step, old + U(3) * step, old + U(4) * step
-    f, g, h, k = old + U(5) * step, old + U(6) * step, old + U(7) * step, old + U(8) * step
+def _sum9(x, source, i, at, columns):
+    a, b, c = _beside(source, i, -4), _beside(source, i, -3), _beside(source, i, -2)
+    d, e, f = _beside(source, i, -1), _beside(source, i, 0), _beside(source, i, 1)
+    g, h, k = _beside(source, i, 2), _beside(source, i, 3), _beside(source, i, 4)
     for j in range(columns):
-        i = U(j)
-        first = (x[old + i] + x[b + i]) + (x[c + i] + x[d + i])
-        x[at + i] = first + ((x[e + i] + x[f + i]) + (x[g + i] + x[h + i])) + x[k + i]
+        first = (x[a + U(j)] + x[b + U(j)]) + (x[c + U(j)] + x[d + U(j)])
+        x[at + U(j)] = first + ((x[e + U(j)] + x[f + U(j)]) + (x[g + U(j)] + x[h + U(j)])) + x[k + U(j)]
 
 
 @compiled
