@@ -220,7 +220,10 @@ class ContextualEncoder:
 
     @classmethod
     def restore(cls, config: dict[str, Any], model: OnnxModel) -> ContextualEncoder:
-        """The encoder that gave ``config``, with the same model."""
+        """The encoder that gave ``config``, with the same model.
+
+        It keeps nothing on disk: texts that a saved model is to score need not be the owner's to keep.
+        """
         encoder = cls(
             model,
             name=config["name"],
@@ -231,6 +234,7 @@ class ContextualEncoder:
             stride=config["stride"],
             precision=config["precision"],
             dtype=config["dtype"],
+            cache_dir=False,
         )
         encoder.scale_ = float(config["scale_"])
         return encoder

@@ -145,6 +145,7 @@ def compare_command(
     """
     from embeddings import get_encoder
     from textkernels.experiments.compare import Comparison
+    from textkernels.experiments.compare_report import failure_reasons
     from textkernels.experiments.report import check_folder
     from textkernels.experiments.splits import Splits, corpus_of
 
@@ -165,7 +166,7 @@ def compare_command(
             click.echo(line)
         click.echo(f"Report written to {Path(output) / 'report.md'} and report.html.")
     if comparison.failures:
-        reasons = "; ".join(f"{', '.join(c.parts)}: {why}" for c, why in comparison.failures.items())
+        reasons = "; ".join(f"{what}: {reason}" for reason, what in failure_reasons(comparison).items())
         rows = f"{len(comparison.failures)} of {len(comparison.contenders)} rows of the report"
         raise ValueError(f"{rows} failed, the others are in {Path(output) / 'report.md'} ({reasons})")
 
@@ -216,7 +217,7 @@ def _write(comparison: Comparison, output: str, counts: dict[str, int], seed: in
 
     splits, scores = comparison.splits, score(comparison)
     rankings = [Ranking.of(part, splits.share(size)) for size, part in scores.items() if part]
-    seeds = {"test rows, vectors and subsets": seed} | {f"draw {n + 1}": s for n, s in enumerate(splits.seeds)}
+    seeds = {"test rows, vectors and subsets": seed, f"the first of {len(splits.seeds)} draws": splits.seeds[0]}
     origin = provenance(
         shlex.join(["textkernels", *sys.argv[1:]]), seeds, {"training": splits.pool, "test": splits.test}, {}
     )
@@ -225,7 +226,8 @@ def _write(comparison: Comparison, output: str, counts: dict[str, int], seed: in
     report = compare_report(comparison, scores, rankings, origin, counts)
     write_report(output, report, records, compare_details(comparison, scores, rankings, origin, counts))
     grid = verdict_grid(comparison, rankings)
-    return _table(splits, records) + ["", *(": ".join([", ".join(row[:-1]), row[-1]]) for row in grid.rows)]
+    sentences = (": ".join([" labels, ".join(row[:-1]), row[-1]]) for row in grid.rows)
+    return [*_table(splits, records), "", *sentences]
 
 
 def _table(splits: Splits, records: list[dict[str, Any]]) -> list[str]:

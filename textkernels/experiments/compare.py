@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +98,7 @@ class Comparison:
             texts = [splits.needed.texts[row] for row in draw.rows]
             part = LabelledPart(texts, draw.codes, splits.test.texts, splits.n_classes)
             content = self._content("baseline", draw, name=name)
-            self._cell(contender, draw, content, lambda part=part: BASELINES[name](part, self.seed))
+            self._cell(contender, draw, content, partial(BASELINES[name], part, self.seed))
 
     def _embedding(self, name: str) -> None:
         self._bar.set_postfix_str(name)
@@ -145,12 +145,13 @@ class Comparison:
             self.facts[contender] = load | facts
         for (contender, draw), content in cells.items():
             architecture = stack.members[contender.architecture or ""]
-            self._cell(
-                contender,
-                draw,
-                content,
-                lambda a=architecture, d=draw, k=contender.kernel: texts.fit(a, d, k, self.seed),
-            )
+            self._cell(contender, draw, content, partial(self._fit, texts, architecture, draw, contender.kernel))
+
+    def _fit(self, texts: StackedTexts | None, architecture: Architecture, draw: Draw, kernel: str | None) -> Cell:
+        # Texts are prepared whenever a cell is missing, and each candidate has a kernel.
+        assert texts is not None
+        assert kernel is not None
+        return texts.fit(architecture, draw, kernel, self.seed)
 
     def _content(self, part: str, draw: Draw, **more: Any) -> dict[str, Any]:
         """Everything that the result of a cell depends on."""

@@ -11,7 +11,7 @@ from textkernels.experiments.comparison_plot import Curve, learning_curves, rank
 from textkernels.experiments.contender import KERNEL_NAMES, Contender, short_names
 from textkernels.experiments.paired import Estimate
 from textkernels.experiments.provenance import provenance_rows
-from textkernels.experiments.ranking import Pair, Ranking, points, verdict
+from textkernels.experiments.ranking import Pair, Ranking, listed, points, verdict
 from textkernels.experiments.report import Block, Code, Figure, Grid, Report, Section, duration, percent
 from textkernels.experiments.scores import Score
 
@@ -63,7 +63,7 @@ def compare_report(
 
 def _lead(comparison: Comparison) -> str:
     splits = comparison.splits
-    sizes = ", ".join(f"{size:,}" for size in splits.sizes)
+    sizes = listed([f"{size:,}" for size in splits.sizes])
     draws = f"{len(splits.seeds)} draws of each number" if len(splits.seeds) > 1 else "one draw of each number"
     return (
         f"Every candidate was fitted to {sizes} labels, {draws}, and tested on the same {len(splits.test):,} texts. "
@@ -73,13 +73,26 @@ def _lead(comparison: Comparison) -> str:
 
 
 def _failures(comparison: Comparison) -> list[Block]:
-    if not comparison.failures:
+    reasons = failure_reasons(comparison)
+    if not reasons:
         return []
-    rows = [[", ".join(contender.parts), reason] for contender, reason in comparison.failures.items()]
-    return [
-        "These failed, in all draws or in some; a failed number of labels has no scores.",
-        Grid(["what", "why"], rows),
-    ]
+    rows = [[what, reason] for reason, what in reasons.items()]
+    text = "These failed, in all draws or in some; where a draw failed there are no scores for that number of labels."
+    return [text, Grid(["what", "why"], rows)]
+
+
+def failure_reasons(comparison: Comparison) -> dict[str, str]:
+    """Reason -> what failed for it: an embedding, or one network with it."""
+    found: dict[str, list[Contender]] = {}
+    for contender, reason in comparison.failures.items():
+        found.setdefault(reason, []).append(contender)
+    every = len(comparison.architectures) * len(comparison.kernels)
+    return {
+        reason: members[0].embedding
+        if len(members) == every and len({member.embedding for member in members}) == 1
+        else listed([", ".join(member.parts) for member in members])
+        for reason, members in found.items()
+    }
 
 
 def verdict_grid(comparison: Comparison, rankings: Sequence[Ranking]) -> Grid:
@@ -247,16 +260,15 @@ def _cost_blocks(comparison: Comparison, scores: Mapping[int, Sequence[Score]]) 
         found = [score for part in scores.values() for score in part if score.contender == contender]
         last = next((score for score in found if score.size == largest), None)
         facts, peak = comparison.facts.get(contender, {}), peak_bytes(comparison, contender, found)
-        unusable = [facts.get(f"unusable_{role}") for role in ("train", "test")]
         rows.append(
             [
                 ", ".join(contender.parts),
                 str(facts.get("dim", "–")),
                 percent(facts.get("coverage"), 1),
                 _count(facts.get("truncated")),
-                "–" if None in unusable else f"{unusable[0] + unusable[1]:,}",
+                _count(facts["unusable_train"] + facts["unusable_test"] if facts else None),
                 *(_seconds(facts.get(f"{stage}_seconds")) for stage in ("load", "encode", "token")),
-                *(_seconds(last and last.mean_fact(f"{stage}_seconds")) for stage in ("kernel", "solve")),
+                *(_seconds(last.mean_fact(f"{stage}_seconds") if last else None) for stage in ("kernel", "solve")),
                 "–" if peak is None else f"{peak / 2**30:.1f} GiB",
             ]
         )

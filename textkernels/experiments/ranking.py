@@ -63,10 +63,17 @@ class Ranking:
         adjusted = [holm([estimate.p_value for estimate in estimates]) for estimates in (accuracy, log_loss)]
         pairs = {}
         for place, (one, two) in enumerate(couples):
-            p_values = (float(values[place]) for values in adjusted)
             same = bool(np.array_equal(one.correct, two.correct) and np.array_equal(one.log_loss, two.log_loss))
+            first, second = adjusted[0][place], adjusted[1][place]
             pairs[one.contender, two.contender] = Pair(
-                one.size, one.contender, two.contender, accuracy[place], log_loss[place], *p_values, same
+                one.size,
+                one.contender,
+                two.contender,
+                accuracy[place],
+                log_loss[place],
+                float(first),
+                float(second),
+                same,
             )
         return cls(order[0].size, tuple(order), pairs)
 
@@ -80,7 +87,8 @@ class Ranking:
 
         Two that cannot be told apart while one between them can are in no run together; the pairs have it all.
         """
-        order, runs = self.order, []
+        order = self.order
+        runs: list[tuple[int, int]] = []
         for start in range(len(order)):
             stop = start
             while stop + 1 < len(order) and not any(

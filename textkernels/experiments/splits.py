@@ -15,7 +15,7 @@ from textkernels.labels import stratified_sample
 from textkernels.overlap import distinct_hashes, seen_texts
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Draw:
     """Training rows of one seed and size.
 
