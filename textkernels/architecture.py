@@ -53,6 +53,11 @@ class Architecture:
         return next(i for i, layer in enumerate(self.layers) if isinstance(layer, GlobalAveragePool))
 
     @property
+    def all_layers(self) -> tuple[Layer, ...]:
+        """Every layer, those in branches of Residual included."""
+        return tuple(_walk(self.layers))
+
+    @property
     def token_layers(self) -> tuple[Layer, ...]:
         """Layers before pooling."""
         return self.layers[: self.pooling]
@@ -85,7 +90,7 @@ class Architecture:
     @property
     def trained(self) -> bool:
         """Whether any layer has weights: without, the NTK is zero."""
-        return any(isinstance(layer, Dense | Conv | SelfAttention) for layer in _walk(self.layers))
+        return any(isinstance(layer, Dense | Conv | SelfAttention) for layer in self.all_layers)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Architecture) and self.layers == other.layers

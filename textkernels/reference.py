@@ -87,7 +87,7 @@ def _check_kernel(layers: Sequence[Any]) -> None:
     for layer in layers:
         if isinstance(layer, Residual):
             _check_kernel(layer.layers)
-        if isinstance(layer, SelfAttention) and layer.scaling == "sqrt" and layer.scores != "identity":
+        if isinstance(layer, SelfAttention) and layer.sampled:
             raise NotImplementedError(
                 f"SelfAttention: neural-tangents has no kernel for sqrt scaling with {layer.scores} scores"
             )

@@ -211,22 +211,20 @@ def _write(comparison: Comparison, output: str, counts: dict[str, int], seed: in
     from textkernels.experiments.compare_records import compare_details, compare_records
     from textkernels.experiments.compare_report import compare_report, verdict_grid
     from textkernels.experiments.provenance import provenance
-    from textkernels.experiments.ranking import Ranking
     from textkernels.experiments.report import write_report
     from textkernels.experiments.scores import score
 
     splits, scores = comparison.splits, score(comparison)
-    rankings = [Ranking.of(part, splits.share(size)) for size, part in scores.items() if part]
     seeds = {"test rows, vectors and subsets": seed, f"the first of {len(splits.seeds)} draws": splits.seeds[0]}
     origin = provenance(
         shlex.join(["textkernels", *sys.argv[1:]]), seeds, {"training": splits.pool, "test": splits.test}, {}
     )
     origin["vectors"] = comparison.origins
     records = compare_records(comparison, scores)
-    report = compare_report(comparison, scores, rankings, origin, counts)
-    write_report(output, report, records, compare_details(comparison, scores, rankings, origin, counts))
-    grid = verdict_grid(comparison, rankings)
-    sentences = (": ".join([" labels, ".join(row[:-1]), row[-1]]) for row in grid.rows)
+    report = compare_report(comparison, scores, origin, counts)
+    write_report(output, report, records, compare_details(comparison, scores, origin, counts))
+    grid = verdict_grid(comparison, scores)
+    sentences = (f"{common}, {labels} labels: {sentence}" for common, labels, sentence in grid.rows)
     return [*_table(splits, records), "", *sentences]
 
 

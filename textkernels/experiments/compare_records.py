@@ -7,8 +7,9 @@ from typing import Any
 
 from textkernels.experiments.compare import Comparison
 from textkernels.experiments.contender import Contender
+from textkernels.experiments.contests import embedding_contests, network_contests
 from textkernels.experiments.paired import Estimate
-from textkernels.experiments.ranking import Pair, Ranking
+from textkernels.experiments.ranking import Pair
 from textkernels.experiments.scores import METRICS, Score
 
 
@@ -58,19 +59,20 @@ def peak_bytes(comparison: Comparison, contender: Contender, scores: Sequence[Sc
 def compare_details(
     comparison: Comparison,
     scores: Mapping[int, Sequence[Score]],
-    rankings: Sequence[Ranking],
     origin: Mapping[str, Any],
     counts: Mapping[str, int],
 ) -> dict[str, Any]:
     """What results.json holds beside the rows."""
     splits = comparison.splits
+    contests = [*embedding_contests(comparison, scores), *network_contests(comparison, scores)]
     return {
         "experiment": "compare",
         "provenance": origin,
         "data": dict(counts),
         "draws": [{"train_size": draw.size, "seed": draw.seed, "sha256": draw.checksum} for draw in splits.draws],
         "cells": [row for part in scores.values() for score in part for row in _cells(score, splits.seeds)],
-        "pairs": [_pair(pair) for ranking in rankings for pair in ranking.pairs.values()],
+        "verdicts": [{"with": c.common, "train_size": c.size, "sentence": c.verdict} for c in contests],
+        "pairs": [_pair(c.common, pair) for c in contests if c.ranking for pair in c.ranking.pairs.values()],
         "failures": [{**_names(contender), "reason": reason} for contender, reason in comparison.failures.items()],
     }
 
@@ -82,8 +84,9 @@ def _cells(score: Score, seeds: Sequence[int]) -> list[dict[str, Any]]:
     ]
 
 
-def _pair(pair: Pair) -> dict[str, Any]:
+def _pair(common: str, pair: Pair) -> dict[str, Any]:
     return {
+        "with": common,
         "train_size": pair.size,
         "first": _names(pair.first),
         "second": _names(pair.second),

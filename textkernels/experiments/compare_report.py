@@ -6,27 +6,28 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from textkernels.experiments.compare import Comparison
+from textkernels.experiments.compare_figures import curve_figures, ranking_figures
 from textkernels.experiments.compare_records import peak_bytes
-from textkernels.experiments.comparison_plot import Curve, learning_curves, ranking_plot
-from textkernels.experiments.contender import KERNEL_NAMES, Contender, short_names
+from textkernels.experiments.contender import Contender, short_names
+from textkernels.experiments.contests import Contest, embedding_contests, network_contests
 from textkernels.experiments.paired import Estimate
 from textkernels.experiments.provenance import provenance_rows
-from textkernels.experiments.ranking import Pair, Ranking, listed, points, verdict
-from textkernels.experiments.report import Block, Code, Figure, Grid, Report, Section, duration, percent
+from textkernels.experiments.ranking import Pair, listed, points
+from textkernels.experiments.report import Block, Code, Grid, Report, Section, duration, percent
 from textkernels.experiments.scores import Score
 
 PAIR_METHOD = (
     "Differences are taken text by text and draw by draw. Their intervals (95 %) and p-values count training draws and "
     "test texts as crossed random effects, with Student's t and more variance between draws that share texts (Nadeau "
-    "and Bengio, 2003); a difference counts as told apart if its p-value is below 0.05 after Holm's correction for "
-    "all pairs of rows of the same number of labels, baselines included."
+    "and Bengio, 2003); two rows count as told apart if the p-value of their difference in accuracy is below 0.05 with "
+    "Holm's correction for all pairs of rows of the same network and number of labels, TF-IDF included."
 )
+PAIR_HEADER = ("ahead", "behind", "accuracy, points", "interval", "p, Holm", "log loss", "interval", "p, Holm")
 
 
 def compare_report(
     comparison: Comparison,
     scores: Mapping[int, Sequence[Score]],
-    rankings: Sequence[Ranking],
     origin: Mapping[str, Any],
     counts: Mapping[str, int],
 ) -> Report:
@@ -35,25 +36,18 @@ def compare_report(
     Args:
         comparison: after its run.
         scores: from ``scores.score``.
-        rankings: of the sizes that have scores.
         origin: from ``provenance``.
         counts: numbers about the data by name.
     """
-    names = short_names(comparison.contenders)
-    several = len(comparison.embeddings) > 1
-    report = Report(f"Comparison of {'embeddings' if several else 'candidates'}")
+    embeddings, networks = embedding_contests(comparison, scores), network_contests(comparison, scores)
+    what = "embedding" if len(comparison.embeddings) > 1 or not networks else "network"
+    lead = [_lead(comparison), *_failures(comparison), verdict_grid(comparison, scores)]
+    report = Report(f"Comparison of {what}s")
     report.sections = [
-        Section(
-            f"Which {'embedding' if several else 'candidate'} is better?",
-            [
-                _lead(comparison),
-                *_failures(comparison),
-                verdict_grid(comparison, rankings),
-                *_curves(comparison, scores),
-            ],
-        ),
-        Section("Scores", _score_blocks(comparison, scores, names)),
-        Section("Can they be told apart?", _ranking_blocks(comparison, rankings, names)),
+        Section(f"Which {what} is better?", [*lead, *curve_figures(comparison, scores)]),
+        Section("Scores", _score_blocks(comparison, scores)),
+        Section("Can the embeddings be told apart?", _embedding_blocks(comparison, embeddings)),
+        *([Section("Can the networks be told apart?", _network_blocks(networks))] if networks else []),
         Section("What they cost", _cost_blocks(comparison, scores)),
         Section("Data", [_data_text(comparison), Grid(["rows", "count"], [[k, f"{n:,}"] for k, n in counts.items()])]),
         Section("How it was made", [Code(origin["command"]), Grid(["what", "value"], provenance_rows(origin))]),
@@ -95,63 +89,19 @@ def failure_reasons(comparison: Comparison) -> dict[str, str]:
     }
 
 
-def verdict_grid(comparison: Comparison, rankings: Sequence[Ranking]) -> Grid:
-    """One sentence a number of labels, architecture and kernel on its embeddings, or on all candidates."""
-    if len(comparison.embeddings) == 1:
-        names = short_names([c for c in comparison.contenders if not c.is_baseline])
-        rows = [[f"{ranking.size:,}", _sentence(ranking, names)] for ranking in rankings]
-        return Grid(["labels", "what can be said"], rows)
-    rows = []
-    for ranking in rankings:
-        for architecture in comparison.architectures:
-            for kernel in comparison.kernels:
-                names = {Contender(e, architecture, kernel): e for e in comparison.embeddings}
-                kind = f"{architecture}, {KERNEL_NAMES[kernel]}"
-                rows.append([f"{ranking.size:,}", kind, _sentence(ranking, names)])
-    return Grid(["labels", "network", "what can be said"], rows)
+def verdict_grid(comparison: Comparison, scores: Mapping[int, Sequence[Score]]) -> Grid:
+    """One sentence a network and size on the embeddings; with a single embedding, on the networks."""
+    contests = network_contests(comparison, scores) if len(comparison.embeddings) == 1 else []
+    return _verdicts(contests or embedding_contests(comparison, scores))
 
 
-def _sentence(ranking: Ranking, names: Mapping[Contender, str]) -> str:
-    present = {contender: names[contender] for contender in ranking.order if contender in names}
-    if len(present) < 2:
-        return f"Only {next(iter(present.values()))} has scores." if present else "There are no scores."
-    return verdict(ranking, present)
+def _verdicts(contests: Sequence[Contest]) -> Grid:
+    rows = [[contest.common, f"{contest.size:,}", contest.verdict] for contest in contests]
+    return Grid(["with", "labels", "what can be said"], rows)
 
 
-def _curves(comparison: Comparison, scores: Mapping[int, Sequence[Score]]) -> list[Block]:
-    if not any(scores.values()):
-        return []
-    figures: list[Block] = []
-    for metric, axis, share in (("accuracy", "test accuracy", True), ("log_loss", "log loss", False)):
-        panels = {KERNEL_NAMES[kernel]: _panel(comparison, scores, kernel, metric) for kernel in comparison.kernels}
-        caption = f"{axis.capitalize()} by number of labels, with 95 % intervals over training draws."
-        figures.append(Figure(f"curves-{metric.replace('_', '-')}", learning_curves(panels, axis, share), caption))
-    return figures
-
-
-def _panel(comparison: Comparison, scores: Mapping[int, Sequence[Score]], kernel: str, metric: str) -> list[Curve]:
-    shown = [c for c in comparison.contenders if c.kernel == kernel or c.is_baseline]
-    candidates = [c for c in shown if not c.is_baseline]
-    names = short_names(candidates) | {c: c.embedding for c in shown if c.is_baseline}
-    curves = []
-    for place, contender in enumerate([*candidates, *(c for c in shown if c.is_baseline)]):
-        found = [score for part in scores.values() for score in part if score.contender == contender]
-        line = [(score.size, *_ends(score.estimates[metric])) for score in found]
-        color = None if contender.is_baseline else list(comparison.embeddings).index(contender.embedding)
-        architectures = list(comparison.architectures)
-        style = place - len(candidates) + 1 if color is None else architectures.index(contender.architecture or "")
-        curves.append(Curve(names[contender], color, style, line))
-    return curves
-
-
-def _ends(estimate: Estimate) -> tuple[float, float | None, float | None]:
-    low, high = estimate.interval or (None, None)
-    return estimate.mean, low, high
-
-
-def _score_blocks(
-    comparison: Comparison, scores: Mapping[int, Sequence[Score]], names: Mapping[Contender, str]
-) -> list[Block]:
+def _score_blocks(comparison: Comparison, scores: Mapping[int, Sequence[Score]]) -> list[Block]:
+    names = short_names(comparison.contenders)
     many = len(comparison.splits.seeds) > 1
     blocks: list[Block] = [
         "Means over training draws"
@@ -194,50 +144,37 @@ def _choices(score: Score) -> str:
     return "–" if not found else f"{found[0]:g}" if len(found) == 1 else f"{found[0]:g} to {found[-1]:g}"
 
 
-def _ranking_blocks(comparison: Comparison, rankings: Sequence[Ranking], names: Mapping[Contender, str]) -> list[Block]:
+def _embedding_blocks(comparison: Comparison, contests: Sequence[Contest]) -> list[Block]:
     blocks: list[Block] = [PAIR_METHOD]
     if len(comparison.splits.seeds) < 2:
         blocks.append("With one draw of training texts the intervals cover the drawing of the test texts alone.")
-    embeddings = list(comparison.embeddings)
-    for ranking in rankings:
-        rows = []
-        for score in ranking.scores:
-            contender = score.contender
-            color = None if contender.is_baseline else embeddings.index(contender.embedding)
-            rows.append((names[contender], *_ends(score.estimates["accuracy"]), color))
-        svg = ranking_plot(rows, ranking.groups(), f"test accuracy with {ranking.size:,} labels")
-        caption = f"With {ranking.size:,} labels. Rows along one black bar cannot be told apart."
-        blocks.append(Figure(f"ranking-{ranking.size}", svg, caption))
-    shown = [pair for ranking in rankings for pair in ranking.pairs.values() if _worth_showing(pair)]
-    text = "Pairs that differ in one thing, and candidates against TF-IDF; results.json has all pairs."
-    return [*blocks, text, _pair_grid(shown, names)]
+    return [*blocks, *ranking_figures(comparison, contests), _pair_grid(contests)]
 
 
-def _worth_showing(pair: Pair) -> bool:
-    baseline = next((c for c in (pair.first, pair.second) if c.is_baseline), None)
-    if baseline is None:
-        return pair.first.differs_in_one(pair.second)
-    both = pair.first.is_baseline and pair.second.is_baseline
-    return not both and baseline.embedding.startswith("TF-IDF")
+def _network_blocks(contests: Sequence[Contest]) -> list[Block]:
+    text = "As above, with Holm's correction for all pairs of networks of one embedding and number of labels."
+    return [text, _verdicts(contests), _pair_grid(contests)]
 
 
-def _pair_grid(pairs: Sequence[Pair], names: Mapping[Contender, str]) -> Grid:
-    header = ["labels", "ahead", "behind", "accuracy, points", "interval", "p (Holm)", "log loss", "interval"]
-    rows = [
-        [
-            f"{pair.size:,}",
-            names[pair.first],
-            names[pair.second],
-            points(pair.accuracy),
-            _interval(pair.accuracy, 100, 2),
-            _probability(pair.accuracy_p),
-            f"{pair.log_loss.mean:+.4f}",
-            _interval(pair.log_loss, 1, 4),
-            "identical" if pair.identical else "yes" if pair.apart else "cannot be told",
-        ]
-        for pair in pairs
+def _pair_grid(contests: Sequence[Contest]) -> Grid:
+    rows = []
+    for contest in contests:
+        for pair in contest.ranking.pairs.values() if contest.ranking else ():
+            names = [contest.names.get(contender, contender.embedding) for contender in (pair.first, pair.second)]
+            rows.append([contest.common, f"{contest.size:,}", *names, *_pair_cells(pair)])
+    return Grid(["with", "labels", *PAIR_HEADER, "different?"], rows)
+
+
+def _pair_cells(pair: Pair) -> list[str]:
+    return [
+        points(pair.accuracy),
+        _interval(pair.accuracy, 100, 2),
+        f"{pair.accuracy_p:.3f}",
+        f"{pair.log_loss.mean:+.4f}",
+        _interval(pair.log_loss, 1, 4),
+        f"{pair.log_loss_p:.3f}",
+        "identical" if pair.identical else "yes" if pair.apart else "cannot be told",
     ]
-    return Grid([*header, "different?"], rows)
 
 
 def _interval(estimate: Estimate, factor: float, digits: int) -> str:
@@ -245,10 +182,6 @@ def _interval(estimate: Estimate, factor: float, digits: int) -> str:
         return "–"
     low, high = (factor * end for end in estimate.interval)
     return f"{low:+.{digits}f} to {high:+.{digits}f}"
-
-
-def _probability(value: float) -> str:
-    return "0.000…" if value < 0.0005 else f"{value:.3f}"
 
 
 def _cost_blocks(comparison: Comparison, scores: Mapping[int, Sequence[Score]]) -> list[Block]:
@@ -274,9 +207,10 @@ def _cost_blocks(comparison: Comparison, scores: Mapping[int, Sequence[Score]]) 
         )
     texts = len(comparison.splits.texts)
     text = (
-        f"Load is everything until texts can be encoded: reading or training vectors and setting their scale, less if "
-        f"the user's cache has them. Encode and token work are for the {texts:,} texts in any draw or the test, kernel "
-        f"and solve for one fit to {largest:,} labels and the test rows. Memory is that of the whole process."
+        "Load is everything until texts can be encoded: reading or training vectors and setting their scale, less if "
+        "the user's cache has them; a contextual encoder reads the training texts there. Encode and token work are for "
+        f"the {texts:,} texts in any draw or the test, kernel and solve for one fit to {largest:,} labels and the test "
+        "rows. Memory is that of the whole process."
     )
     return [text, Grid(header, rows)]
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from textkernels.experiments.plot import COLORS, MARKERS, MUTED, drawing
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 STYLES = ("-", "--", ":", "-.")
 LONGEST_NAME = 34
@@ -54,64 +58,92 @@ def learning_curves(panels: Mapping[str, Sequence[Curve]], axis: str, share: boo
         if share:
             figure.axes[0].yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.4g} %"))
         figure.axes[0].set_ylabel(axis)
-        figure.axes[-1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.02), fontsize=8.5)
+        figure.axes[-1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.02), fontsize=8.5, handlelength=3.2)
     return figure.svg
 
 
-def _draw(axes: object, curve: Curve, shift: float) -> None:
+def _draw(axes: Axes, curve: Curve, shift: float) -> None:
     color = MUTED if curve.color is None else COLORS[curve.color % len(COLORS)]
     marker = "" if curve.color is None else MARKERS[curve.color % len(MARKERS)]
     x, y = [shift * size for size, *_ in curve.points], [value for _, value, *_ in curve.points]
-    line = {"color": color, "linewidth": 1.6}
-    axes.plot(  # type: ignore[attr-defined]
-        x, y, STYLES[curve.style % 4], marker=marker, markersize=5, label=_shortened(curve.name), **line
+    axes.plot(
+        x,
+        y,
+        STYLES[curve.style % 4],
+        color=color,
+        marker=marker,
+        markersize=5,
+        linewidth=1.6,
+        label=_shortened(curve.name),
     )
     for at, (_, _, low, high) in zip(x, curve.points, strict=True):
         if low is not None and high is not None:
-            axes.plot([at, at], [low, high], **line | {"linewidth": 1.2})  # type: ignore[attr-defined]
+            axes.plot([at, at], [low, high], color=color, linewidth=1.2)
 
 
-def ranking_plot(
-    rows: Sequence[tuple[str, float, float | None, float | None, int | None]],
-    groups: Sequence[tuple[int, int]],
-    axis: str,
-) -> str:
+@dataclass(frozen=True)
+class RankedRow:
+    """One row of a ranking: ``color`` is a place in the list of colors, None is gray; ends None: no interval."""
+
+    name: str
+    value: float
+    low: float | None
+    high: float | None
+    color: int | None
+
+
+def ranking_plot(blocks: Mapping[str, tuple[Sequence[RankedRow], Sequence[tuple[int, int]]]], axis: str) -> str:
     """Contenders from best to worst, and bars beside those that cannot be told apart.
 
     Args:
-        rows: (name, value, lower, upper, color) of each, the best first; color None is gray.
-        groups: first and last row of each bar.
+        blocks: heading -> rows, the best first, and first and last row of each bar.
         axis: what the values are.
 
     Returns: SVG.
     """
     from matplotlib.ticker import FuncFormatter
 
-    with drawing(7.0, 0.75 + 0.27 * len(rows)) as figure:
+    lines = sum(len(rows) + 1 for rows, _ in blocks.values())
+    with drawing(7.0, 0.7 + 0.25 * lines) as figure:
         axes = figure.axes[0]
-        for place, (_, value, low, high, color) in enumerate(rows):
-            ink = MUTED if color is None else COLORS[color % len(COLORS)]
-            marker = "o" if color is None else MARKERS[color % len(MARKERS)]
-            if low is not None and high is not None:
-                axes.plot([low, high], [place, place], color=ink, linewidth=1.8, solid_capstyle="butt")
-            axes.plot(value, place, marker, color=ink, markersize=6)
-        for order, (first, last) in enumerate(groups):
-            at = 1.02 + 0.025 * order
-            axes.plot(
-                [at, at],
-                [first - 0.3, last + 0.3],
-                transform=axes.get_yaxis_transform(),
-                color="#1d2a33",
-                linewidth=3,
-                solid_capstyle="butt",
-                clip_on=False,
-            )
-        axes.set_yticks(range(len(rows)), [_shortened(name) for name, *_ in rows])
-        axes.set_ylim(len(rows) - 0.4, -0.6)
+        labels: list[str] = []
+        for heading, (rows, groups) in blocks.items():
+            first = len(labels) + 1
+            for place, row in enumerate(rows):
+                _draw_row(axes, first + place, row)
+            for order, (top, bottom) in enumerate(groups):
+                _draw_bar(axes, 1.02 + 0.025 * order, first + top - 0.3, first + bottom + 0.3)
+            labels += [heading, *(_shortened(row.name) for row in rows)]
+        axes.set_yticks(range(len(labels)), labels)
+        for tick, label in zip(axes.get_yticklabels(), labels, strict=True):
+            tick.set_fontweight("bold" if label in blocks else "normal")
+        axes.tick_params(axis="y", length=0)
+        axes.set_ylim(len(labels) - 0.4, -0.6)
         axes.grid(axis="y", visible=False)
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.4g} %"))
         axes.set_xlabel(axis)
     return figure.svg
+
+
+def _draw_row(axes: Axes, place: int, row: RankedRow) -> None:
+    ink = MUTED if row.color is None else COLORS[row.color % len(COLORS)]
+    marker = "o" if row.color is None else MARKERS[row.color % len(MARKERS)]
+    if row.low is not None and row.high is not None:
+        axes.plot([row.low, row.high], [place, place], color=ink, linewidth=1.8, solid_capstyle="butt")
+    axes.plot(row.value, place, marker, color=ink, markersize=6)
+
+
+def _draw_bar(axes: Axes, at: float, top: float, bottom: float) -> None:
+    """Beside the axes: x in their width, y in rows."""
+    axes.plot(
+        [at, at],
+        [top, bottom],
+        transform=axes.get_yaxis_transform(),
+        color="#1d2a33",
+        linewidth=3,
+        solid_capstyle="butt",
+        clip_on=False,
+    )
 
 
 def _shortened(name: str) -> str:

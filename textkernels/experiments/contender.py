@@ -33,12 +33,6 @@ class Contender:
         found = (self.embedding, self.architecture, KERNEL_NAMES.get(self.kernel or ""))
         return tuple(part for part in found if part is not None)
 
-    def differs_in_one(self, other: Contender) -> bool:
-        """Whether two candidates differ in the embedding alone, the architecture alone or the kernel alone."""
-        if self.is_baseline or other.is_baseline:
-            return False
-        return sum(one != two for one, two in zip(self.parts, other.parts, strict=True)) == 1
-
 
 def short_names(contenders: Sequence[Contender]) -> dict[Contender, str]:
     """Names that leave out what all candidates have in common: "minilm, NTK", or "minilm" where there is one kernel."""

@@ -15,7 +15,8 @@ from textkernels.processors import count_processors
 if TYPE_CHECKING:
     from textkernels.experiments.labelled import LabelledTexts
 
-PACKAGES = ("textkernels", "numpy", "scipy", "numba", "jax", "gensim", "pandas", "scikit-learn")
+PACKAGES = ("textkernels", "numpy", "scipy", "numba", "jax", "gensim", "onnxruntime", "pandas", "scikit-learn")
+_CHECKSUMS = {"sha256": "SHA-256", "file_sha256": "SHA-256 of the file"}
 
 
 def provenance(
@@ -46,13 +47,23 @@ def texts_origin(rows: LabelledTexts) -> dict[str, Any]:
 
 
 def encoder_origin(encoder: Any) -> dict[str, Any]:
-    """How texts became vectors, the table's SHA-256 included, from ``config()`` of a fitted encoder."""
-    config = dict(encoder.config())
-    vectors = dict(config.pop("vectors", None) or {})
-    kept = {key: value for key, value in config.items() if key not in ("format", "kind")}
+    """How texts became vectors, with the SHA-256 of the table or model, from ``config()`` of a fitted encoder.
+
+    Of several encoders as one, ``parts`` has the same by name.
+    """
+    return _config_origin(encoder.config())
+
+
+def _config_origin(config: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {key: value for key, value in config.items() if key not in ("format", "kind", "vectors", "model", "parts")}
+    vectors, model = dict(config.get("vectors") or {}), dict(config.get("model") or {})
     kept |= {key: vectors[key] for key in ("n_words", "dim", "training") if vectors.get(key) is not None}
+    kept |= {key: model[key] for key in ("source", "dim") if key in model}
+    if "parts" in config:
+        kept["parts"] = {part["name"]: _config_origin(part) for part in config["parts"]}
+    checksum = vectors.get("checksum") or model.get("checksum") or ""
     report = vectors.get("report") or {}
-    return kept | {"sha256": vectors.get("checksum", ""), "file_sha256": report.get("checksum", "")}
+    return kept | {"sha256": checksum, "file_sha256": report.get("checksum", "")}
 
 
 def environment() -> dict[str, Any]:
@@ -79,15 +90,23 @@ def provenance_rows(origin: Mapping[str, Any]) -> list[list[str]]:
         rows.append([f"{role} data", f"{data['name']}, SHA-256 {data['sha256']}"])
         rows.append([f"{role} rows in use", f"{data['rows']:,}, SHA-256 {data['rows_sha256']}"])
     for name, vectors in origin["vectors"].items():
-        parts = {key: value for key, value in vectors.items() if key not in ("name", "sha256", "file_sha256")}
-        details = ", ".join(f"{key} {value}" for key, value in parts.items() if not isinstance(value, dict))
-        rows.append([f"vectors {name}", f"{details}, SHA-256 {vectors['sha256']}"])
-        if vectors.get("training"):
-            rows.append([f"training of {name}", ", ".join(f"{k} {v}" for k, v in vectors["training"].items())])
+        rows += _vector_rows(name, vectors)
     rows.append(["versions", ", ".join([f"Python {machine['python']}", *map(" ".join, machine["packages"].items())])])
     rows.append(["linear algebra", machine["linear_algebra"]])
     size = f"{machine['processors']} processors, {machine['memory_gib']} GiB"
     return [*rows, ["machine", f"{machine['system']}, {machine['processor']}, {size}"]]
+
+
+def _vector_rows(name: str, vectors: Mapping[str, Any]) -> list[list[str]]:
+    parts = {key: value for key, value in vectors.items() if key not in ("name", "sha256", "file_sha256")}
+    details = [f"{key} {value}" for key, value in parts.items() if not isinstance(value, dict | list)]
+    details += [f"{title} {vectors[key]}" for key, title in _CHECKSUMS.items() if vectors[key]]
+    rows = [[f"vectors {name}", ", ".join(details)]]
+    if vectors.get("training"):
+        rows.append([f"training of {name}", ", ".join(f"{k} {v}" for k, v in vectors["training"].items())])
+    for part, own in (vectors.get("parts") or {}).items():
+        rows += _vector_rows(f"{name}, {part}", own)
+    return rows
 
 
 def _version(package: str) -> str | None:

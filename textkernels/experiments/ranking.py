@@ -1,4 +1,4 @@
-"""Who is ahead, and whether it can be told: all pairs of contenders at one size, groups, sentences."""
+"""Who is ahead, and whether that can be told: all pairs of some contenders at one size, groups, sentences."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Pair:
     Attributes:
         accuracy: of ``first`` minus that of ``second``.
         log_loss: the same of the log loss, so that below 0 is better.
-        accuracy_p, log_loss_p: p-values after Holm's correction for all pairs of this size.
+        accuracy_p, log_loss_p: p-values after Holm's correction for all pairs of the ranking.
         identical: whether both predict the same class for every row in every draw.
     """
 
@@ -50,7 +50,7 @@ class Ranking:
 
     @classmethod
     def of(cls, scores: Sequence[Score], share: float) -> Ranking:
-        """Rank the scores of one size.
+        """Rank scores of one size; they are one family for Holm's correction.
 
         Args:
             scores: at least one; the same draws and test rows.
@@ -109,27 +109,26 @@ def verdict(ranking: Ranking, names: Mapping[Contender, str]) -> str:
     """One sentence: who is better than whom, and who cannot be told apart.
 
     Args:
-        ranking: of one size.
-        names: of the contenders that the sentence is about, two or more.
+        ranking: at least one row.
+        names: of the contenders that the sentence is about; those without scores are left out.
     """
     order = [contender for contender in ranking.order if contender in names]
+    if len(order) < 2:
+        return f"Only {names[order[0]]} has scores." if order else "There are no scores."
     pairs = ranking.among(order)
     if not any(pair.apart for pair in pairs):
         return f"{listed([names[one] for one in order])} cannot be told apart{_doubt(pairs)}."
     best = [pair for pair in pairs if pair.first == order[0]]
     better = [f"{names[pair.second]} ({_points(pair)})" for pair in best if pair.apart]
     tied = [f"{names[pair.second]} ({_points(pair)})" for pair in best if not pair.apart]
-    parts = []
-    if better:
-        parts.append(f"{names[order[0]]} is better than {listed(better)}")
-    if tied:
-        parts.append(f"{'' if better else names[order[0]] + ' '}cannot be told apart from {listed(tied)}")
-    sentence = " but ".join(parts)
-    others = [pair for pair in pairs if pair.first != order[0] and pair.apart]
-    if others:
-        told = [f"{names[pair.first]} is better than {names[pair.second]} ({_points(pair)})" for pair in others]
-        sentence += f"; {listed(told)}"
-    return f"{sentence}."
+    parts = [f"is better than {listed(better)}"] if better else []
+    parts += [f"cannot be told apart from {listed(tied)}"] if tied else []
+    others: dict[Contender, list[str]] = {}
+    for pair in pairs:
+        if pair.first != order[0] and pair.apart:
+            others.setdefault(pair.first, []).append(f"{names[pair.second]} ({_points(pair)})")
+    told = [f"{names[one]} is better than {listed(worse)}" for one, worse in others.items()]
+    return f"{names[order[0]]} {' but '.join(parts)}{'; ' + listed(told) if told else ''}."
 
 
 def listed(names: Sequence[str]) -> str:
@@ -140,6 +139,11 @@ def listed(names: Sequence[str]) -> str:
 def points(estimate: Estimate) -> str:
     """An accuracy's difference in percentage points."""
     return f"{100 * estimate.mean:+.2f}"
+
+
+def shown_p(value: float) -> str:
+    """ "= 0.012" or "< 0.001"."""
+    return "< 0.001" if value < 0.001 else f"= {value:.3f}"
 
 
 def _points(pair: Pair) -> str:
@@ -155,4 +159,5 @@ def _doubt(pairs: Sequence[Pair]) -> str:
     if interval is None:
         return ""
     low, high = (100 * end for end in interval)
-    return f": the largest difference is {points(widest.accuracy)} points, 95 % interval {low:+.2f} to {high:+.2f}"
+    found = f"the largest difference is {points(widest.accuracy)} points, 95 % interval {low:+.2f} to {high:+.2f}"
+    return f": {found}, p {shown_p(widest.accuracy_p)} with Holm's correction"

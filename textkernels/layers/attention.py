@@ -74,6 +74,11 @@ class SelfAttention:
         return self.w_query_std * self.w_key_std
 
     @property
+    def sampled(self) -> bool:
+        """Whether there is no closed form, so that the kernel is a Monte Carlo mean."""
+        return self.scaling == "sqrt" and self.scores != "identity"
+
+    @property
     def ov(self) -> float:
         """Product of the standard deviations of output and value weights."""
         return self.w_out_std * self.w_value_std

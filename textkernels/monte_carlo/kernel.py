@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,10 @@ from textkernels.tile import Tile
 
 MEMORY = 1 << 30  # bytes of pooled values to keep for prepared documents, and of gradient terms at a time
 GROUPS = 16  # of draws, for standard errors, which are themselves good to 1 / sqrt(2 (GROUPS - 1)): 18 %
+SUPPORTED = (
+    'put Dense, LayerNorm and attention with scaling="linear" before it, only Dense between it and '
+    "GlobalAveragePool, and any other layers after the pooling"
+)
 
 
 @dataclass(frozen=True)
@@ -179,8 +183,10 @@ class MonteCarloKernel:
         shape = (groups, len(rows), len(columns))
         nngp, variances = np.zeros(shape), [np.zeros(shape[:2]), np.zeros(shape[::2])]
         tangent, gradient = (np.zeros(shape), np.zeros(shape)) if ntk else (None, None)
+        if not (len(rows) and len(columns)):
+            return Sums(np.diff(bounds), nngp, tangent, gradient, *variances)
         weights, tangent_weights = rows.root.values_nngp, rows.root.values_ntk
-        for group, (begin, end) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
+        for group, (begin, end) in enumerate(pairwise(bounds.tolist())):
             for first in range(begin, end, DRAWS):
                 left = rows.pooled(first, min(first + DRAWS, end))
                 right = left if rows.same(columns) else columns.pooled(first, min(first + DRAWS, end))
@@ -236,23 +242,16 @@ def find_attention(architecture: Architecture) -> int:
         NotImplementedError: an architecture that :class:`MonteCarloKernel` cannot compute; the message names the
             layer and says what it can.
     """
-    place = architecture.linear_layers
-    layer = architecture.layers[place] if place < architecture.pooling else None
+    place = min(architecture.linear_layers, architecture.pooling)
+    layer = architecture.layers[place]
     if not isinstance(layer, SelfAttention):
         raise NotImplementedError(
-            f"layer {place}: {architecture.layers[place] if layer is None else layer!r} comes before any "
-            'SelfAttention(scaling="sqrt"), whose Monte Carlo mean needs explicit features: ' + SUPPORTED
+            f'layer {place}: expected SelfAttention(scaling="sqrt") behind linear layers only, got {layer!r}; {SUPPORTED}'
         )
     for following in range(place + 1, architecture.pooling):
         if not isinstance(architecture.layers[following], Dense):
             raise NotImplementedError(
-                f"layer {following}: {architecture.layers[following]!r} follows a Monte Carlo attention (layer "
-                f"{place}) on tokens: {SUPPORTED}"
+                f"layer {following}: {architecture.layers[following]!r} acts on tokens behind the Monte Carlo "
+                f"attention of layer {place}; {SUPPORTED}"
             )
     return place
-
-
-SUPPORTED = (
-    'put Dense, LayerNorm and attention with scaling="linear" before it, only Dense between it and '
-    "GlobalAveragePool, and any other layers after the pooling"
-)

@@ -50,14 +50,15 @@ def gradient_terms(tokens: RootedTokens, draw: np.ndarray, scores: str, factor: 
     matrix = keys @ draw @ keys.T
     scaled = keys * keys.dtype.type(factor / len(keys))
     if scores == "softmax":
-        apply_scores(matrix, np.zeros(1, matrix.dtype), 0, SCORE_CODES[scores])
+        apply_scores(matrix, np.zeros(0, matrix.dtype), 0, SCORE_CODES[scores])
         return Terms(
             np.concatenate([matrix.T @ scaled, scaled]),
             np.concatenate([keys, matrix @ keys]),
             np.concatenate([values, -(matrix @ values)]),
         )
-    slope = {"identity": np.ones_like, "relu": lambda s: (s > 0).astype(s.dtype), "abs": np.sign}[scores](matrix)
-    return Terms(slope.T @ scaled, keys, values)
+    # Derivatives of identity, relu and abs; the last two have none at 0, where no score lies almost surely.
+    slope = {"identity": np.ones_like(matrix), "relu": matrix > 0, "abs": np.sign(matrix)}[scores]
+    return Terms(slope.astype(matrix.dtype).T @ scaled, keys, values)
 
 
 def gradient_products(root: AttentionRoot, rows: Sequence[Terms], columns: Sequence[Terms]) -> np.ndarray:

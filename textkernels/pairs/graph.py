@@ -74,7 +74,7 @@ def _kind(layer: Any) -> str:
     if isinstance(layer, Activation):
         return layer.kind
     if isinstance(layer, SelfAttention):
-        if layer.scaling == "sqrt" and layer.scores != "identity":
+        if layer.sampled:
             raise NotImplementedError(
                 f"{layer!r}: 1/sqrt(d) scaling has a closed form for identity scores only; other scores are a "
                 "Monte Carlo mean"

@@ -16,9 +16,8 @@ from textkernels.pairs.numba_products import STRIP, multiply
 from textkernels.pairs.numba_program import CODE, GROUP, PRODUCT_ROWS
 
 (SOURCE, WINDOW, AFFINE, RELU, ERF, NORM, MIX, POOL, ATTEND, ATTENDED, CORRELATE, CORRELATED, COPY) = CODE.values()
+(CODE_OF, _, LAG, FROM, OTHER, TO, HALF, SLOT, DIGEST, FRESH, KIND, NUMBER) = range(12)
 compiled = nb.njit(nogil=True, cache=True, error_model="numpy")
-# Passing these tuples of arrays costs more than a row of work: what runs for every row is inlined.
-inlined = nb.njit(inline="always")
 
 
 class Plan(NamedTuple):
@@ -116,7 +115,7 @@ class Work(NamedTuple):
     Args:
         k, t: blocks of K and Theta, float32, see ``Layout``; t has one entry where Theta is not wanted.
         product, product_ntk: products of the distinct tokens of a chunk with the panel, (distinct + 5, width).
-        chunk: which chunk that is, int64 (1,).
+        chunk: first token of that chunk and of the next, int64 (2,).
         group: float32 (width,), sums over a group of rows; sums: float64 (2, pools, width), over all.
         correlation: float64 (attentions, 2, width); factors: float32, the same shape.
     """
@@ -155,165 +154,186 @@ def run(plan, rows, panel, work, shift, nngp, ntk, top, left):
 
 @compiled
 def run_stage(plan, rows, panel, work, document, stage, count, width):
-    """One stage of one row document against the first ``count`` column documents."""
-    length = rows.starts[document + 1] - rows.starts[document]
-    end = length + plan.margin
+    """One stage of one row document against the first ``count`` column documents.
+
+    One long function: passing the tuples on costs half a microsecond, most of what a group of rows takes. Arrays that
+    every group needs are taken out of them once.
+    """
+    operations, parameters, blocks, lead, ntk = plan.operations, plan.parameters, plan.blocks, plan.lead, plan.ntk
+    k, t, mask, scales, row_scales = work.k, work.t, panel.mask, panel.scales, rows.scales
+    token = rows.starts[document]
+    length = rows.starts[document + 1] - token
+    end, columns = length + plan.margin, width - lead
     for time in range(-plan.margin, end + plan.reach[stage], GROUP):
         for place in range(plan.stages[stage], plan.stages[stage + 1]):
-            lag = plan.operations[place, 2]
+            lag = operations[place, LAG]
             top, bottom = max(time - lag, -plan.margin), min(time + GROUP - lag, end)
-            if top >= bottom:
-                continue
             first, last = max(top, 0), min(bottom, length)
-            code = plan.operations[place, 0]
-            if code in (SOURCE, WINDOW, ATTENDED, CORRELATED):
-                _clear_margin(plan, work, place, top, bottom, length, width)
-            if first < last and code in (SOURCE, ATTENDED, CORRELATED):
-                _begin(plan, rows, panel, work, document, place, first, last, length, count, width)
-            elif first < last and code in (ATTEND, CORRELATE):
+            code, source, target = operations[place, CODE_OF], operations[place, FROM], operations[place, TO]
+            if code == COPY:
+                if top < bottom:
+                    row.copy(k, blocks, source, target, top, bottom, columns)
+                    if ntk:
+                        row.copy(t, blocks, source, target, top, bottom, columns)
+                continue
+            if top < bottom and (top < 0 or bottom > length) and code in (SOURCE, WINDOW, ATTENDED, CORRELATED):
+                _clear(k, t, blocks, target, top, bottom, length, columns, ntk)
+            if first >= last:
+                continue
+            weight, bias = parameters[place, 0], parameters[place, 1]
+            kind = operations[place, KIND] if ntk else 0
+            slot, digest, number = operations[place, SLOT], operations[place, DIGEST], operations[place, NUMBER]
+            if code == SOURCE:
+                inside = work.chunk[0] <= token + first and token + last <= work.chunk[1]
+                if inside and (not ntk or operations[place, FRESH] == 1):
+                    row.fetch(
+                        k,
+                        blocks,
+                        target,
+                        first,
+                        last,
+                        columns,
+                        work.product,
+                        rows.distinct,
+                        panel.width,
+                        token,
+                        row.ONE,
+                    )
+                else:
+                    _bring(plan, rows, panel, work, target, first, last, columns, token, operations[place, FRESH] == 1)
+            elif code == WINDOW:
+                half = operations[place, HALF]
+                row.window_sum(k, blocks, source, target, first, last, columns, half)
+                if ntk and operations[place, FRESH] == 0:
+                    row.window_sum(t, blocks, source, target, first, last, columns, half)
+            elif code == AFFINE:
+                row.affine(k, t, blocks, target, first, last, columns, weight, bias, mask, kind)
+            elif code == RELU:
+                row.relu(
+                    k, t, blocks, target, first, last, columns, weight, bias, mask, kind if kind or not ntk else 3,
+                    scales, panel.digests, row_scales, rows.digests, slot, digest, token,
+                )  # fmt: skip
+            elif code == ERF:
+                row.erf(
+                    k, t, blocks, target, first, last, columns, weight, bias, mask, kind if kind or not ntk else 3,
+                    scales, panel.digests, row_scales, rows.digests, slot, digest, token,
+                )  # fmt: skip
+            elif code == NORM:
+                row.normalize(k, blocks, target, first, last, columns, scales, row_scales, slot, token)
+                if ntk:
+                    row.normalize(t, blocks, target, first, last, columns, scales, row_scales, slot, token)
+            elif code == MIX:
+                other = operations[place, OTHER]
+                row.mix(k, blocks, other, target, first, last, columns, weight)
+                if ntk:
+                    row.mix(t, blocks, other, target, first, last, columns, weight)
+            elif code == POOL:
+                row.pool(k, blocks, source, first, last, columns, rows.weights, token, number, work.group, work.sums, 0)
+                if ntk:
+                    row.pool(
+                        t, blocks, source, first, last, columns, rows.weights, token, number, work.group, work.sums, 1
+                    )
+            elif code in (ATTEND, CORRELATE):
                 _end(plan, rows, panel, work, document, place, first, last, length, count, width)
-            elif code == COPY:
-                _copy(plan, work, place, top, bottom, width)
-            elif first < last:
-                _change(plan, rows, panel, work, document, place, first, last, width)
+            else:
+                _begin(plan, rows, panel, work, document, place, first, last, length, count, width)
 
 
-@inlined
-def _block(plan, number):
-    return (
-        plan.blocks[number, 0],
-        plan.blocks[number, 1],
-        plan.blocks[number, 2],
-        plan.blocks[number, 3],
-        plan.blocks[number, 4],
-    )
-
-
-@inlined
-def _clear_margin(plan, work, place, top, bottom, length, width):
+@compiled
+def _clear(k, t, blocks, target, top, bottom, length, columns, ntk):
     """Rows outside the document are zero: windows reach there."""
-    if top < 0 or bottom > length:
-        target, columns = _block(plan, plan.operations[place, 5]), width - plan.lead
-        for first, last in ((top, min(bottom, 0)), (max(top, length), bottom)):
-            row.clear(work.k, target, first, last, columns)
-            if plan.ntk:
-                row.clear(work.t, target, first, last, columns)
+    row.clear(k, blocks, target, top, min(bottom, 0), columns)
+    row.clear(k, blocks, target, max(top, length), bottom, columns)
+    if ntk:
+        row.clear(t, blocks, target, top, min(bottom, 0), columns)
+        row.clear(t, blocks, target, max(top, length), bottom, columns)
 
 
-@inlined
-def _copy(plan, work, place, top, bottom, width):
-    """Rows of another block, those outside the document too."""
-    source, target = _block(plan, plan.operations[place, 3]), _block(plan, plan.operations[place, 5])
-    row.copy(work.k, source, target, top, bottom, width - plan.lead)
-    if plan.ntk:
-        row.copy(work.t, source, target, top, bottom, width - plan.lead)
-
-
-@inlined
-def _change(plan, rows, panel, work, document, place, top, bottom, width):
-    """Layers."""
-    code, other, slot, digest = (
-        plan.operations[place, 0],
-        plan.operations[place, 4],
-        plan.operations[place, 7],
-        plan.operations[place, 8],
-    )
-    weight, bias = plan.parameters[place, 0], plan.parameters[place, 1]
-    columns, token, ntk = width - plan.lead, rows.starts[document], plan.ntk
-    kind = plan.operations[place, 10] if ntk else 0
-    k, t = work.k, work.t
-    if code == POOL:
-        number, source = plan.operations[place, 11], _block(plan, plan.operations[place, 3])
-        weights = rows.weights[number]
-        row.pool(k, source, top, bottom, columns, weights, token, work.group, work.sums[0, number])
-        if ntk:
-            row.pool(t, source, top, bottom, columns, weights, token, work.group, work.sums[1, number])
-        return
-    target = _block(plan, plan.operations[place, 5])
-    if code == WINDOW:
-        source, half = _block(plan, plan.operations[place, 3]), plan.operations[place, 6]
-        row.window_sum(k, source, target, top, bottom, columns, half)
-        if ntk and plan.operations[place, 9] == 0:
-            row.window_sum(t, source, target, top, bottom, columns, half)
-    elif code == AFFINE:
-        row.affine(k, t, target, top, bottom, columns, weight, bias, panel.mask, kind)
-    elif code == RELU:
-        row.relu(
-            k, t, target, top, bottom, columns, weight, bias, panel.mask, kind if kind or not ntk else 3,
-            panel.scales, panel.digests[digest], rows.scales, rows.digests[digest], slot, token,
-        )  # fmt: skip
-    elif code == ERF:
-        row.erf(
-            k, t, target, top, bottom, columns, weight, bias, panel.mask, kind if kind or not ntk else 3,
-            panel.scales, panel.digests[digest], rows.scales, rows.digests[digest], slot, token,
-        )  # fmt: skip
-    elif code == NORM:
-        row.normalize(k, target, top, bottom, columns, panel.scales[slot], rows.scales[slot], token)
-        if ntk:
-            row.normalize(t, target, top, bottom, columns, panel.scales[slot], rows.scales[slot], token)
-    else:
-        row.mix(k, _block(plan, other), target, top, bottom, columns, weight)
-        if ntk:
-            row.mix(t, _block(plan, other), target, top, bottom, columns, weight)
-
-
-@inlined
-def _begin(plan, rows, panel, work, document, place, top, bottom, length, count, width):
-    """Operations that bring rows into a stage: products are made for many rows at once."""
-    code, number = plan.operations[place, 0], plan.operations[place, 11]
-    target, columns = _block(plan, plan.operations[place, 5]), width - plan.lead
-    weight, bias = plan.parameters[place, 0], plan.parameters[place, 1]
+@compiled
+def _bring(plan, rows, panel, work, target, top, bottom, columns, token, fresh):
+    """Rows of the first block, whose products are made for all distinct tokens of a chunk at once."""
     first = top
     while first < bottom:
-        if code == SOURCE:
-            token = rows.starts[document] + first
-            if work.chunk[1] == 0 or not rows.chunks[work.chunk[0]] <= token < rows.chunks[work.chunk[0] + 1]:
-                _multiply_features(plan, rows, panel, work, token)
-            last = min(bottom, first + rows.chunks[work.chunk[0] + 1] - token)
-            _fetch(plan, rows, panel, work, place, target, first, last, columns, rows.starts[document])
-        else:
-            last = min(bottom, (first // PRODUCT_ROWS + 1) * PRODUCT_ROWS)
-            line = plan.attention[number, 1] + first % PRODUCT_ROWS * panel.width
-            many = min(PRODUCT_ROWS, length - first)
-            if code == ATTENDED:
-                if first % PRODUCT_ROWS == 0:
-                    _weigh_rows(plan, rows, work, document, number, first, many, panel.width, width)
-                row.exchange(work.k, target, first, last, columns, line, panel.width, False, row.ONE)
-                if plan.ntk:
-                    row.exchange(work.t, target, first, last, columns, line, panel.width, False, row.ONE)
-                row.attended(
-                    work.k, work.t, target, first, last, columns, weight, bias, panel.mask, plan.ntk
-                )
-            else:
-                if first == 0:
-                    _factors(plan, panel, work, number, count)
-                if first % PRODUCT_ROWS == 0:
-                    _spread(plan, rows, panel, work, document, number, first, many, width)
-                source = _block(plan, plan.operations[place, 3])
-                row.copy(work.k, source, target, first, last, columns)
-                if plan.ntk:
-                    row.copy(work.t, source, target, first, last, columns)
-                row.correlated(
-                    work.k, work.t, target, first, last, columns, line, panel.width, plan.shares[number, 0],
-                    plan.shares[number, 1], work.factors[number], bias, panel.mask, plan.ntk,
-                )  # fmt: skip
+        if not work.chunk[0] <= token + first < work.chunk[1]:
+            _multiply_features(plan, rows, panel, work, token + first)
+        last = min(bottom, work.chunk[1] - token)
+        row.fetch(
+            work.k, plan.blocks, target, first, last, columns, work.product, rows.distinct, panel.width, token, row.ONE
+        )
+        if plan.ntk and plan.tangent > 0:
+            product = work.product if plan.tangent == 1 else work.product_ntk
+            row.fetch(
+                work.t,
+                plan.blocks,
+                target,
+                first,
+                last,
+                columns,
+                product,
+                rows.distinct,
+                panel.width,
+                token,
+                plan.ratio,
+            )
+        elif plan.ntk and not fresh:
+            row.clear(work.t, plan.blocks, target, first, last, columns)
         first = last
 
 
-@inlined
+@compiled
+def _begin(plan, rows, panel, work, document, place, top, bottom, length, count, width):
+    """Rows behind an attention, whose products are made for many rows at once."""
+    code, target, number = (
+        plan.operations[place, CODE_OF],
+        plan.operations[place, TO],
+        plan.operations[place, NUMBER],
+    )
+    k, t, blocks, columns, ntk = work.k, work.t, plan.blocks, width - plan.lead, plan.ntk
+    weight, bias = plan.parameters[place, 0], plan.parameters[place, 1]
+    first = top
+    while first < bottom:
+        last = min(bottom, (first // PRODUCT_ROWS + 1) * PRODUCT_ROWS)
+        line = plan.attention[number, 1] + first % PRODUCT_ROWS * panel.width
+        many = min(PRODUCT_ROWS, length - first)
+        if code == ATTENDED:
+            if first % PRODUCT_ROWS == 0:
+                _weigh_rows(plan, rows, work, document, number, first, many, panel.width, width)
+            row.exchange(k, blocks, target, first, last, columns, line, panel.width, False, row.ONE)
+            if ntk:
+                row.exchange(t, blocks, target, first, last, columns, line, panel.width, False, row.ONE)
+            row.attended(k, t, blocks, target, first, last, columns, weight, bias, panel.mask, ntk)
+        else:
+            if first == 0:
+                _factors(plan, panel, work, number, count)
+            if first % PRODUCT_ROWS == 0:
+                _spread(plan, rows, panel, work, document, number, first, many, width)
+            row.copy(k, blocks, plan.operations[place, FROM], target, first, last, columns)
+            if ntk:
+                row.copy(t, blocks, plan.operations[place, FROM], target, first, last, columns)
+            row.correlated(
+                k, t, blocks, target, first, last, columns, line, panel.width, plan.shares[number], work.factors[number],
+                bias, panel.mask, ntk,
+            )  # fmt: skip
+        first = last
+
+
+@compiled
 def _end(plan, rows, panel, work, document, place, top, bottom, length, count, width):
-    """Operations that take rows out of a stage."""
-    code, number = plan.operations[place, 0], plan.operations[place, 11]
-    source, columns = _block(plan, plan.operations[place, 3]), width - plan.lead
+    """Rows in front of an attention, which meet its weights many at once."""
+    code, source, number = (
+        plan.operations[place, CODE_OF],
+        plan.operations[place, FROM],
+        plan.operations[place, NUMBER],
+    )
+    k, t, blocks, columns, ntk = work.k, work.t, plan.blocks, width - plan.lead, plan.ntk
     first = top
     while first < bottom:
         last = min(bottom, (first // PRODUCT_ROWS + 1) * PRODUCT_ROWS)
         if code == ATTEND:
-            line = plan.attention[number, 0] + first % PRODUCT_ROWS * panel.width
-            content = plan.parameters[place, 0]
-            row.exchange(work.k, source, first, last, columns, line, panel.width, True, content)
-            if plan.ntk:
-                row.exchange(work.t, source, first, last, columns, line, panel.width, True, content)
+            line, content = plan.attention[number, 0] + first % PRODUCT_ROWS * panel.width, plan.parameters[place, 0]
+            row.exchange(k, blocks, source, first, last, columns, line, panel.width, True, content)
+            if ntk:
+                row.exchange(t, blocks, source, first, last, columns, line, panel.width, True, content)
             if last % PRODUCT_ROWS == 0 or last == length:
                 _weigh_columns(plan, rows, panel, work, number, last - 1, count)
         else:
@@ -322,29 +342,19 @@ def _end(plan, rows, panel, work, document, place, top, bottom, length, count, w
             if first % PRODUCT_ROWS == 0:
                 many = min(PRODUCT_ROWS, length - first)
                 _spread(plan, rows, panel, work, document, number, first, many, width)
+            line = plan.attention[number, 1] + first % PRODUCT_ROWS * panel.width
             row.correlate(
-                work.k, work.t, source, first, last, columns,
-                plan.attention[number, 1] + first % PRODUCT_ROWS * panel.width, panel.width, plan.shares[number, 0],
-                plan.shares[number, 1], plan.in_values[number], work.correlation[number], plan.ntk,
+                k, t, blocks, source, first, last, columns, line, panel.width, plan.shares[number],
+                plan.in_values[number], work.correlation[number], ntk,
             )  # fmt: skip
         first = last
-
-
-@inlined
-def _fetch(plan, rows, panel, work, place, target, top, bottom, columns, token):
-    row.fetch(work.k, target, top, bottom, columns, work.product, rows.distinct, panel.width, token, row.ONE)
-    if plan.ntk and plan.tangent > 0:
-        product = work.product if plan.tangent == 1 else work.product_ntk
-        row.fetch(work.t, target, top, bottom, columns, product, rows.distinct, panel.width, token, plan.ratio)
-    elif plan.ntk and plan.operations[place, 9] == 0:
-        row.clear(work.t, target, top, bottom, columns)
 
 
 @compiled
 def _multiply_features(plan, rows, panel, work, token):
     """Products of all distinct tokens of a chunk with the panel."""
     chunk = np.searchsorted(rows.chunks, token, side="right") - 1
-    work.chunk[0], work.chunk[1] = chunk, 1
+    work.chunk[0], work.chunk[1] = rows.chunks[chunk], rows.chunks[chunk + 1]
     first, many = rows.firsts[chunk], rows.firsts[chunk + 1] - rows.firsts[chunk]
     strips = panel.width // STRIP
     dim, other = rows.dims

@@ -16,7 +16,7 @@ import numpy as np
 from textkernels.pairs.graph import Node, TokenGraph
 from textkernels.pairs.numba_products import STRIP
 
-GROUP = 8  # rows that one operation does in a row: what they read stays in the first-level cache
+GROUP = 16
 ALIGNED = 16  # floats in a cache line
 PRODUCT_ROWS = 48  # rows of a block that meet attention weights at a time
 

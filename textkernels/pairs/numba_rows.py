@@ -1,8 +1,8 @@
 """What layers do to rows of a token-pair block: loops that stay in the first-level cache and vectorize.
 
-Blocks lie in flat float32 scratch, ``k`` for K and ``t`` for Theta, laid out alike; where, says a tuple ``block``:
+Blocks lie in flat float32 scratch, ``k`` for K and ``t`` for Theta, laid out alike; where, says a row of ``blocks``:
 
-    (offset, depth, stride, margin, skewed), of which row i lies in slot (i + margin) % depth.
+    (offset, depth, stride, margin, skewed), and row i lies in slot (i + margin) % depth.
 
 Rows ``top`` to ``bottom`` are done, in each ``columns`` entries from column :func:`shift` on, which differs from row
 to row: where blocks are skewed, it is the first whose entry begins a cache line. What belongs to columns of the block (variances, digests, the mask of real tokens) comes as arrays
@@ -36,6 +36,12 @@ N0, N1, N2, N3, N4, N5, N6 = ARCSIN
 
 
 @inlined
+def lying(blocks, number):
+    """That row as a tuple."""
+    return blocks[number, 0], blocks[number, 1], blocks[number, 2], blocks[number, 3], blocks[number, 4]
+
+
+@inlined
 def shift(block, i):
     """The first column of row i that is worked on."""
     return (i + block[3]) % ALIGNED
@@ -49,8 +55,9 @@ def start(block, i):
 
 
 @compiled
-def clear(x, block, top, bottom, columns):
+def clear(x, blocks, number, top, bottom, columns):
     """Zeros."""
+    block = lying(blocks, number)
     for i in range(top, bottom):
         at = start(block, i)
         for j in range(columns):
@@ -58,8 +65,9 @@ def clear(x, block, top, bottom, columns):
 
 
 @compiled
-def copy(x, source, target, top, bottom, columns):
+def copy(x, blocks, source, target, top, bottom, columns):
     """Rows of another block."""
+    source, target = lying(blocks, source), lying(blocks, target)
     for i in range(top, bottom):
         old, new = start(source, i), start(target, i)
         for j in range(columns):
@@ -67,8 +75,9 @@ def copy(x, source, target, top, bottom, columns):
 
 
 @compiled
-def fetch(x, target, top, bottom, columns, y, places, width, token, factor):
+def fetch(x, blocks, number, top, bottom, columns, y, places, width, token, factor):
     """Rows of a product, those of the tokens' distinct words, times ``factor``."""
+    target = lying(blocks, number)
     for i in range(top, bottom):
         new, old = start(target, i), U(places[token + i] * width + shift(target, i))
         for j in range(columns):
@@ -76,8 +85,9 @@ def fetch(x, target, top, bottom, columns, y, places, width, token, factor):
 
 
 @compiled
-def exchange(x, block, top, bottom, columns, line, width, into, factor):
+def exchange(x, blocks, number, top, bottom, columns, line, width, into, factor):
     """Rows of a block from (or ``into``) consecutive lines of ``width`` entries at ``line``, times ``factor``."""
+    block = lying(blocks, number)
     for i in range(top, bottom):
         at, other = start(block, i), U(line + (i - top) * width + shift(block, i))
         if into:
@@ -89,8 +99,9 @@ def exchange(x, block, top, bottom, columns, line, width, into, factor):
 
 
 @compiled
-def mix(x, other, block, top, bottom, columns, share):
+def mix(x, blocks, other, number, top, bottom, columns, share):
     """Residual: ``share`` of the other block, 1 - ``share`` of this one."""
+    block, other = lying(blocks, number), lying(blocks, other)
     for i in range(top, bottom):
         at, old = start(block, i), start(other, i)
         for j in range(columns):
@@ -105,8 +116,9 @@ def _beside(block, i, step):
 
 
 @compiled
-def window_sum(x, source, target, top, bottom, columns, half):
+def window_sum(x, blocks, source, target, top, bottom, columns, half):
     """Sums along diagonals: row i, column j of the target from i + s, j + s of the source, |s| <= half."""
+    source, target = lying(blocks, source), lying(blocks, target)
     for i in range(top, bottom):
         at = start(target, i)
         if half >= 4:
@@ -145,8 +157,9 @@ def _sum9(x, source, i, at, columns):
 
 
 @compiled
-def affine(k, t, block, top, bottom, columns, weight, bias, mask, kind):
+def affine(k, t, blocks, number, top, bottom, columns, weight, bias, mask, kind):
     """K <- (weight K + bias) mask and Theta <- K + weight Theta. Kind 0: no Theta wanted, 2: there was none."""
+    block = lying(blocks, number)
     for i in range(top, bottom):
         at, left = start(block, i), U(shift(block, i))
         for j in range(columns):
@@ -160,8 +173,9 @@ def affine(k, t, block, top, bottom, columns, weight, bias, mask, kind):
 
 
 @compiled
-def attended(k, t, block, top, bottom, columns, weight, bias, mask, ntk):
+def attended(k, t, blocks, number, top, bottom, columns, weight, bias, mask, ntk):
     """K <- weight K + bias, Theta <- weight (Theta + 2 K) + bias, at real tokens: behind G K G'^T."""
+    block = lying(blocks, number)
     for i in range(top, bottom):
         at, left = start(block, i), U(shift(block, i))
         if ntk:
@@ -172,10 +186,11 @@ def attended(k, t, block, top, bottom, columns, weight, bias, mask, ntk):
 
 
 @compiled
-def normalize(x, block, top, bottom, columns, factors, row_factors, token):
+def normalize(x, blocks, number, top, bottom, columns, scales, row_scales, slot, token):
     """LayerNorm: times the inverse standard deviations of row and columns."""
+    block, factors = lying(blocks, number), scales[slot]
     for i in range(top, bottom):
-        at, left, factor = start(block, i), U(shift(block, i)), row_factors[token + i]
+        at, left, factor = start(block, i), U(shift(block, i)), row_scales[slot, token + i]
         for j in range(columns):
             x[at + U(j)] *= factor * factors[left + U(j)]
 
@@ -196,7 +211,8 @@ def _relu(cov, inverse, same):
 
 @compiled
 def relu(
-    k, t, block, top, bottom, columns, weight, bias, mask, kind, scales, digests, row_scales, row_digests, slot, token
+    k, t, blocks, number, top, bottom, columns, weight, bias, mask, kind,
+    scales, digests, row_scales, row_digests, slot, state, token,
 ):  # fmt: skip
     """Arc-cosine kernels of order 1 (K) and 0 (Theta), behind an affine step.
 
@@ -205,36 +221,35 @@ def relu(
             without Theta, there always is one.
         scales, row_scales: at ``slot`` the square roots of the variances of columns (rows), behind them their
             inverses, 0 where the variance is.
-        digests, row_digests: int32, of the states of columns (rows): equal states correlate exactly, which rounding
+        digests, row_digests: at ``state`` int32, of the states of columns (rows): equal states correlate exactly, which rounding
             would blur (it cost 1e-4 in Theta).
     """
-    sizes, inverses = scales[slot], scales[slot + 1]
+    block = lying(blocks, number)
+    sizes, inverses, states = scales[slot], scales[slot + 1], digests[state]
     for i in range(top, bottom):
         at, left = start(block, i), U(shift(block, i))
         size, inverse = row_scales[slot, token + i] * TURN, row_scales[slot + 1, token + i]
-        digest = row_digests[token + i]
+        digest = row_digests[state, token + i]
         if kind == 0:
             for j in range(columns):
                 cov = weight * k[at + U(j)] + bias
-                value, _ = _relu(cov, inverse * inverses[left + U(j)], digests[left + U(j)] == digest)
+                value, _ = _relu(cov, inverse * inverses[left + U(j)], states[left + U(j)] == digest)
                 k[at + U(j)] = (size * sizes[left + U(j)]) * value
         elif kind == 1:
             for j in range(columns):
                 cov = weight * k[at + U(j)] + bias
-                value, factor = _relu(cov, inverse * inverses[left + U(j)], digests[left + U(j)] == digest)
+                value, factor = _relu(cov, inverse * inverses[left + U(j)], states[left + U(j)] == digest)
                 k[at + U(j)] = (size * sizes[left + U(j)]) * value
                 t[at + U(j)] = (cov + weight * t[at + U(j)]) * (factor * (TURN * mask[left + U(j)]))
         elif kind == 2:
             for j in range(columns):
                 cov = weight * k[at + U(j)] + bias
-                value, factor = _relu(cov, inverse * inverses[left + U(j)], digests[left + U(j)] == digest)
+                value, factor = _relu(cov, inverse * inverses[left + U(j)], states[left + U(j)] == digest)
                 k[at + U(j)] = (size * sizes[left + U(j)]) * value
                 t[at + U(j)] = cov * (factor * (TURN * mask[left + U(j)]))
         else:
             for j in range(columns):
-                value, factor = _relu(
-                    k[at + U(j)], inverse * inverses[left + U(j)], digests[left + U(j)] == digest
-                )
+                value, factor = _relu(k[at + U(j)], inverse * inverses[left + U(j)], states[left + U(j)] == digest)
                 k[at + U(j)] = (size * sizes[left + U(j)]) * value
                 t[at + U(j)] *= factor * TURN
 
@@ -258,7 +273,8 @@ def _erf(cov, scale, own, same):
 
 @compiled
 def erf(
-    k, t, block, top, bottom, columns, weight, bias, mask, kind, scales, digests, row_scales, row_digests, slot, token
+    k, t, blocks, number, top, bottom, columns, weight, bias, mask, kind,
+    scales, digests, row_scales, row_digests, slot, state, token,
 ):  # fmt: skip
     """Arcsine kernel K <- (2 / pi) arcsin(2 K / sqrt q), and Theta <- (4 / pi) Theta / sqrt(q - 4 K^2), behind an
     affine step.
@@ -267,57 +283,60 @@ def erf(
         weight, bias, kind: as in :func:`relu`.
         scales, row_scales: at ``slot`` 1 / sqrt(1 + 2 A) of columns (rows), 0 where there is no token: a product of
             two is q^(-1/2).
-        digests, row_digests: int32, of the states of columns (rows): equal states have K = A, so that q - 4 K^2 is
+        digests, row_digests: at ``state`` int32, of the states of columns (rows): equal states have K = A, so that q - 4 K^2 is
             known without the cancellation that makes it useless for large variances.
     """
-    inverses = scales[slot]
+    block = lying(blocks, number)
+    inverses, states = scales[slot], digests[state]
     for i in range(top, bottom):
         at, left = start(block, i), U(shift(block, i))
-        inverse, digest = row_scales[slot, token + i], row_digests[token + i]
+        inverse, digest = row_scales[slot, token + i], row_digests[state, token + i]
         own = inverse * inverse * (TWO - inverse * inverse)  # 1 - (2 A / (1 + 2 A))^2
         if kind == 0:
             for j in range(columns):
                 cov = weight * k[at + U(j)] + bias
-                arc, _ = _erf(cov, inverse * inverses[left + U(j)], own, digests[left + U(j)] == digest)
+                arc, _ = _erf(cov, inverse * inverses[left + U(j)], own, states[left + U(j)] == digest)
                 k[at + U(j)] = TWO_BY_PI * arc
         elif kind == 1:
             for j in range(columns):
                 cov, scale = weight * k[at + U(j)] + bias, inverse * inverses[left + U(j)]
-                arc, root = _erf(cov, scale, own, digests[left + U(j)] == digest)
+                arc, root = _erf(cov, scale, own, states[left + U(j)] == digest)
                 k[at + U(j)] = TWO_BY_PI * arc
                 t[at + U(j)] = (cov + weight * t[at + U(j)]) * (FOUR_BY_PI * scale / root)
         elif kind == 2:
             for j in range(columns):
                 cov, scale = weight * k[at + U(j)] + bias, inverse * inverses[left + U(j)]
-                arc, root = _erf(cov, scale, own, digests[left + U(j)] == digest)
+                arc, root = _erf(cov, scale, own, states[left + U(j)] == digest)
                 k[at + U(j)] = TWO_BY_PI * arc
                 t[at + U(j)] = cov * (FOUR_BY_PI * scale / root)
         else:
             for j in range(columns):
                 scale = inverse * inverses[left + U(j)]
-                arc, root = _erf(k[at + U(j)], scale, own, digests[left + U(j)] == digest)
+                arc, root = _erf(k[at + U(j)], scale, own, states[left + U(j)] == digest)
                 k[at + U(j)] = TWO_BY_PI * arc
                 t[at + U(j)] *= FOUR_BY_PI * scale / root
 
 
 @compiled
-def pool(x, block, top, bottom, columns, weights, token, sums, total):
+def pool(x, blocks, number, top, bottom, columns, weights, token, place, sums, totals, which):
     """Add rows times their weights to ``sums``; these are float32 for one group of rows and float64 over all, since
     float32 would lose digits over thousands of rows.
     """
-    width = len(sums)
+    block = lying(blocks, number)
+    weight_of, total, width = weights[place], totals[which, place], len(sums)
     for j in range(width):
         sums[j] = ZERO
     for i in range(top, bottom - 3, 4):
         # Every row begins with another column; from the last of these on, all four have entries.
         a, b = start(block, i) - U(shift(block, i)), start(block, i + 1) - U(shift(block, i + 1))
         c, d = start(block, i + 2) - U(shift(block, i + 2)), start(block, i + 3) - U(shift(block, i + 3))
-        e, f, g, h = weights[token + i], weights[token + i + 1], weights[token + i + 2], weights[token + i + 3]
+        e, f = weight_of[token + i], weight_of[token + i + 1]
+        g, h = weight_of[token + i + 2], weight_of[token + i + 3]
         for j in range(ALIGNED, columns):
             col = U(j)
             sums[col] += (e * x[a + col] + f * x[b + col]) + (g * x[c + col] + h * x[d + col])
     for i in range(bottom - (bottom - top) % 4, bottom):
-        at, weight = start(block, i) - U(shift(block, i)), weights[token + i]
+        at, weight = start(block, i) - U(shift(block, i)), weight_of[token + i]
         for j in range(ALIGNED, columns):
             sums[U(j)] += weight * x[at + U(j)]
     for j in range(width):
@@ -325,11 +344,12 @@ def pool(x, block, top, bottom, columns, weights, token, sums, total):
 
 
 @compiled
-def correlate(k, t, block, top, bottom, columns, line, width, content, share, in_values, sums, ntk):
+def correlate(k, t, blocks, number, top, bottom, columns, line, width, shares, in_values, sums, ntk):
     """Running sums of the 1/sqrt(d) attention: D of IK K, and E of IK Theta + IT K, float64 (2, columns).
 
     Rows of R lie at ``line``; I(K) = content K + share R. With ``in_values``: IK IK and 2 IK IT.
     """
+    block, content, share = lying(blocks, number), shares[0], shares[1]
     for i in range(top, bottom):
         at, left, spread = start(block, i), U(shift(block, i)), U(line + (i - top) * width + shift(block, i))
         for j in range(columns):
@@ -343,8 +363,9 @@ def correlate(k, t, block, top, bottom, columns, line, width, content, share, in
 
 
 @compiled
-def correlated(k, t, block, top, bottom, columns, line, width, content, share, factors, bias, mask, ntk):
+def correlated(k, t, blocks, number, top, bottom, columns, line, width, shares, factors, bias, mask, ntk):
     """K <- s D IK + b^2 and Theta <- s (D (IT + 4 IK) + E IK) + b^2; ``factors`` is s (D, E), (2, columns)."""
+    block, content, share = lying(blocks, number), shares[0], shares[1]
     for i in range(top, bottom):
         at, left, spread = start(block, i), U(shift(block, i)), U(line + (i - top) * width + shift(block, i))
         for j in range(columns):
