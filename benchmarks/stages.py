@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -88,6 +89,15 @@ def run(options: argparse.Namespace) -> list[Stage]:
     return work(options, architecture, encoder, texts, codes, len(classes), len(texts) - options.test_rows)
 
 
+@contextmanager
+def timed(stages: list[Stage], name: str, **counts: Any) -> Iterator[Stage]:
+    """Append a stage whose seconds are those of the block."""
+    stages.append(Stage(name, **counts))
+    start = time.perf_counter()
+    yield stages[-1]
+    stages[-1].seconds = time.perf_counter() - start
+
+
 def work(
     options: argparse.Namespace,
     architecture: tk.Architecture,
@@ -97,22 +107,13 @@ def work(
     n_classes: int,
     n: int,
 ) -> list[Stage]:
-    stages: list[Stage] = []
-
-    @contextmanager
-    def stage(name: str, **counts: Any) -> Iterator[Stage]:
-        current = Stage(name, **counts)
-        start = time.perf_counter()
-        yield current
-        current.seconds = time.perf_counter() - start
-        stages.append(current)
-
-    ntk = options.kernel == "ntk"
-    with stage("tokenize"):
+    ntk, stages = options.kernel == "ntk", list[Stage]()
+    stage = partial(timed, stages)
+    with stage("tokenize") as tokenize:
         tokenize_texts(texts, encoder.tokenizer, lower=not encoder.vectors_.cased)
     with stage("embed") as embed:
         encoding = encoder.encode(texts)
-    embed.seconds -= stages[0].seconds  # encoding tokenizes first
+    embed.seconds -= tokenize.seconds  # encoding tokenizes first
     codes = codes[encoding.rows]
     n = int((encoding.rows < n).sum())
     squares = float(np.square(encoding.documents.lengths.astype(float)).sum())

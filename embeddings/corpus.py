@@ -43,14 +43,16 @@ class CorpusTraining:
         algorithm: ``word2vec``, or ``fasttext``, which also learns vectors of parts of words: then words that
             are not in the texts have one too, see ``SubwordVectors``.
         vector_size: dimension d.
-        window: farthest context word, in tokens to either side.
+        window: farthest context word, in tokens to either side. Wide, because what a text says as a whole
+            matters here more than grammar: on held-out IMDb training reviews 15 beat 10, and 10 beat 5.
         epochs: passes over the texts.
         min_count: words seen less often get no vector. None: 5, but 2 below 100,000 tokens and 1 below
             10,000, so that short collections keep a vocabulary.
         sg: 1 skip-gram, 0 CBOW.
         negative: noise words a context word.
         hs: 1 hierarchical softmax (with ``negative=0``).
-        sample: words more frequent than this share are thinned out.
+        sample: words more frequent than this share are thinned out. Less than gensim's 1e-3: better on the
+            same reviews (by a point) and nearly twice as fast.
         seed: of the initial vectors and all draws.
         workers: threads. 1: the same texts and options give bit-equal vectors in any process (with the same
             gensim, BLAS and kind of processor). None: all cores, whose threads race, so that no two runs agree.
@@ -66,13 +68,13 @@ class CorpusTraining:
 
     algorithm: str = "word2vec"
     vector_size: int = 100
-    window: int = 10
+    window: int = 15
     epochs: int = 5
     min_count: int | None = None
     sg: int = 1
     negative: int = 5
     hs: int = 0
-    sample: float = 1e-3
+    sample: float = 1e-4
     seed: int = 0
     workers: int | None = None
     cache_dir: CacheDir = None

@@ -28,7 +28,7 @@ import textkernels as tk
 from textkernels import cli
 from textkernels.cli import app, prediction
 
-COMMANDS = ("fit", "score", "evaluate", "app")
+COMMANDS = ("fit", "score", "evaluate", "compare", "app")
 Run = Callable[..., tuple[int, str, str]]
 
 

@@ -139,13 +139,13 @@ def test_both_ways_to_the_gradient_agree(scores: str, monkeypatch: pytest.Monkey
     architecture, texts = network(attention(scores, Positions(in_values=True)), PREFIX), documents()
     results = []
     for way in (score_gradient.products_of_tensors, score_gradient.products_of_terms):
-        monkeypatch.setattr("textkernels.monte_carlo.kernel.gradient_products", way)
+        monkeypatch.setattr("textkernels.monte_carlo.draw_sums.gradient_products", way)
         results.append(both(architecture, texts)[1])
     np.testing.assert_allclose(results[0], results[1], rtol=1e-10)
 
 
 def test_tensors_in_slices_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("textkernels.monte_carlo.kernel.gradient_products", score_gradient.products_of_tensors)
+    monkeypatch.setattr("textkernels.monte_carlo.draw_sums.gradient_products", score_gradient.products_of_tensors)
     architecture, texts = network(attention("softmax", Positions())), documents()
     expected = both(architecture, texts)[1]
     monkeypatch.setattr(score_gradient, "SLICE", 1)
@@ -157,26 +157,20 @@ def test_tensors_in_slices_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize("positions", POSITIONS.values(), ids=POSITIONS)
 def test_identity_scores_meet_the_closed_form(positions: Positions | None) -> None:
-    """Each entry within five standard errors; and the mean over seeds closer than one seed."""
+    """Nearly every entry within three standard errors (one draw has long tails), and the mean over seeds too."""
     texts = documents(lengths=(4, 2, 5))
-    layer = attention("identity", positions, samples=512)
+    layer = attention("identity", positions, samples=768)
     expected = oracle.gram(network(layer, PREFIX[:1]), list(texts))
-    deviations = []
-    for seed in range(4):
+    blocks, errors = [], []
+    for seed in range(6):
         kernel = MonteCarloKernel(network(replace(layer, seed=seed), PREFIX[:1]))
         prepared = kernel.prepare(texts)
-        blocks = kernel.block(prepared, prepared, True, 0)
-        errors = kernel.standard_errors(prepared, prepared, True, 0)
-        for block, error, matrix in zip(blocks, errors, expected, strict=True):
-            assert block is not None
-            assert error is not None
-            assert (error > 0).all()
-            assert (error < 0.2 * np.abs(matrix)).all()
-            deviations.append((block - matrix) / error)
-    assert np.abs(deviations).max() < 5
-    # Four seeds: the standard error of their mean is half that of one.
-    assert np.abs(np.mean(deviations[::2], axis=0)).max() < 2.5
-    assert np.abs(np.mean(deviations[1::2], axis=0)).max() < 2.5
+        blocks.append(kernel.block(prepared, prepared, True, 0))
+        errors.append(kernel.standard_errors(prepared, prepared, True, 0))
+    deviation, error = np.array(blocks) - np.array(expected), np.array(errors)
+    assert (np.abs(deviation) < 3 * error).mean() > 0.9
+    assert (np.abs(deviation.mean(axis=0)) < 4 * np.sqrt((error**2).mean(axis=0) / len(error))).all()
+    assert (error < 0.2 * np.abs(expected)).mean() > 0.9
 
 
 def test_standard_errors_are_the_spread_over_seeds() -> None:
@@ -188,12 +182,13 @@ def test_standard_errors_are_the_spread_over_seeds() -> None:
         blocks.append(kernel.block(prepared, prepared, True, 0))
         errors.append(kernel.standard_errors(prepared, prepared, True, 0))
     spread, error = np.std(blocks, axis=0, ddof=1), np.sqrt(np.mean(np.square(errors), axis=0))
-    np.testing.assert_allclose(error, spread, rtol=0.45)
+    np.testing.assert_allclose(error, spread, rtol=0.4)
 
 
 def test_softmax_agrees_with_scores_drawn_pair_by_pair() -> None:
     """The definition: scores of both documents jointly Gaussian, by a Cholesky factor of their covariance."""
-    texts = documents(lengths=(3, 2), dim=3)
+    x = documents(lengths=(3,), dim=3)[0]
+    texts = Sequences.from_arrays([x, x[:2] + 0.5 * x[[2, 0]]])
     layer = attention("softmax", samples=4096, w_query_std=1.5)
     kernel = MonteCarloKernel(Architecture([layer, GlobalAveragePool()]))
     prepared = kernel.prepare(texts)
@@ -319,15 +314,15 @@ def test_dense_between_attention_and_pooling_counts() -> None:
 @pytest.mark.parametrize(
     ("architecture", "words"),
     [
-        (named_architecture("struct"), ["layer 1: expected", "sqrt", "got GlobalAveragePool"]),
-        (network(attention("softmax"), [Conv(3), Activation("relu")]), ["layer 0: expected", "got Conv"]),
+        (named_architecture("struct"), ["layer 1: GlobalAveragePool", "no attention", "Monte Carlo"]),
+        (network(attention("softmax"), [Conv(3), Activation("relu")]), ["layer 0: Conv", "before"]),
         (
             Architecture([attention("relu"), Activation("relu"), GlobalAveragePool()]),
-            ["layer 1: Activation", "follows"],
+            ["layer 1: Activation", "behind"],
         ),
         (
             Architecture([Dense(), Residual([attention("softmax")]), GlobalAveragePool()]),
-            ["layer 1: expected", "got Residual"],
+            ["layer 1: Residual", "around"],
         ),
         (
             Architecture([attention("softmax"), attention("softmax"), GlobalAveragePool()]),

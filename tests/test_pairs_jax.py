@@ -28,7 +28,7 @@ from textkernels import (
 from textkernels.feature_kernel import FeatureKernel
 from textkernels.pairs import jax_batches, jax_engine, jax_graph
 from textkernels.pairs.graph import TokenGraph
-from textkernels.pairs.jax_batches import LIVE_BLOCKS, batch_shapes, batches, padded_length
+from textkernels.pairs.jax_batches import LIVE_BLOCKS, batch_count, batch_shapes, batches, padded_length
 from textkernels.pairs.jax_features import JaxFeatureKernel
 from textkernels.pairs.kernel import PairKernel
 
@@ -126,7 +126,7 @@ def test_ntk_is_optional_and_changes_nothing() -> None:
 
 def test_rows_against_columns_equal_the_part_of_the_whole() -> None:
     """Also: a document alone, in another order and without symmetry gives the same entries."""
-    kernel, texts = PairKernel(STACK, "jax"), documents(lengths=(3, 40, 9, 66, 2, 33, 5))
+    kernel, texts = PairKernel(STACK, "jax"), documents(lengths=(3, 40, 9, 64, 2, 33, 5))
     prepared = kernel.prepare(texts)
     whole = kernel.block(prepared, prepared, True, 0)
     order = np.array([6, 2, 3, 0])
@@ -211,6 +211,7 @@ def test_other_lengths_and_counts_compile_nothing_new() -> None:
         kernel.block(*(kernel.prepare(documents(lengths=part)) for part in (first, second)), True)
 
     block(40, 24)
+    block(1, 1)
     block(1, 40)
     with compilations() as seen:
         block(20, 20)
@@ -223,13 +224,13 @@ def test_compilations_are_bounded() -> None:
     architecture = Architecture([Dense(1.234), Activation("relu"), GlobalAveragePool()])
     kernel = PairKernel(architecture, "jax")
     with compilations() as seen:
-        prepared = kernel.prepare(documents(lengths=range(1, 97)))
-        for rows, columns in ((slice(0, 96), slice(0, 96)), (slice(5, 6), slice(0, 90)), (slice(0, 90), slice(90, 91))):
+        prepared = kernel.prepare(documents(lengths=range(1, 65)))
+        for rows, columns in ((slice(0, 64), slice(0, 64)), (slice(5, 6), slice(0, 60)), (slice(0, 60), slice(60, 61))):
             kernel.block(prepared[rows], prepared[columns], True)
-    buckets = len({padded_length(length) for length in range(1, 97)})
-    # A document with itself once a bucket; pairs of buckets in at most three batch shapes.
-    assert buckets == 3
-    assert 0 < len(seen) <= buckets + 3 * buckets * (buckets + 1) // 2
+    buckets = len({padded_length(length) for length in range(1, 65)})
+    # Documents with themselves in at most two batch sizes, pairs of buckets in at most three batch shapes.
+    assert buckets == 2
+    assert 0 < len(seen) <= 2 * buckets + 3 * buckets * (buckets + 1) // 2
 
 
 def test_padded_lengths_are_few_and_close() -> None:
@@ -243,6 +244,15 @@ def test_batch_shapes_keep_the_size(pairs: int) -> None:
     shapes = batch_shapes(pairs)
     assert len(shapes) <= 3
     assert all(rows * columns <= max(pairs, 1) for rows, columns in shapes)
+
+
+@pytest.mark.parametrize("pairs", [0, 1, 64, 1000])
+@pytest.mark.parametrize("documents", [1, 16, 17, 5000])
+def test_batch_counts_are_two(documents: int, pairs: int) -> None:
+    most = batch_shapes(pairs)[-1][0]
+    assert batch_count(documents, pairs) in {min(16, most), most}
+    assert batch_count(1, 1000) == 16
+    assert batch_count(5000, 1000) == 512
 
 
 @pytest.mark.parametrize("symmetric", [False, True])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -80,30 +81,22 @@ def tune(
     from tqdm import tqdm
 
     _check(kind, criterion)
-    knobs = knobs_of(architecture)
-    if not knobs:
-        raise ValueError(
-            f"{architecture.name}: expected something to tune, got no attention and no bias before an activation; "
-            "start from struct-fcn or gap-fcn"
-        )
+    knobs = _knobs(architecture)
     start = np.array([knob.coordinate(knob.start) for knob in knobs])
     objective = Objective(architecture, knobs, documents, encode_targets(codes, n_classes), kind, criterion, longest)
     with tqdm(total=evaluations, desc="tuning", unit="trial", disable=not progress) as bar:
-
-        def tried(coordinates: np.ndarray) -> float:
-            loss = objective(coordinates)
-            bar.update()
-            bar.set_postfix_str(f"best {objective.best_loss:.5g}, start {objective.start_loss:.5g}")
-            return loss
-
         simplex = np.vstack([start, start + STEP * np.eye(len(start))])
-        settings = {"maxfev": evaluations, "initial_simplex": simplex, "xatol": 1e-2, "fatol": 1e-7}
-        bounds = [(at - REACH, at + REACH) for at in start]
-        minimize(tried, start, method="Nelder-Mead", bounds=bounds, options=settings)
+        minimize(
+            partial(_tried, objective, bar),
+            start,
+            method="Nelder-Mead",
+            bounds=[(at - REACH, at + REACH) for at in start],
+            options={"maxfev": evaluations, "initial_simplex": simplex, "xatol": 1e-2, "fatol": 1e-7},
+        )
     best = objective.best
-    name = f"{architecture.name}, tuned"
+    moved = not np.array_equal(best, start)
     return Tuned(
-        turned(architecture, knobs, best, name) if not np.array_equal(best, start) else architecture,
+        turned(architecture, knobs, best, f"{architecture.name}, tuned") if moved else architecture,
         knobs,
         [knob.value(float(at)) for knob, at in zip(knobs, best, strict=True)],
         objective.start_loss,
@@ -111,6 +104,23 @@ def tune(
         len(documents),
         objective.count,
     )
+
+
+def _knobs(architecture: Architecture) -> list[Knob]:
+    knobs = knobs_of(architecture)
+    if not knobs:
+        raise ValueError(
+            f"{architecture.name}: expected something to tune, got no attention and no bias before an activation; "
+            "start from struct-fcn or gap-fcn"
+        )
+    return knobs
+
+
+def _tried(objective: Objective, bar: Any, coordinates: np.ndarray) -> float:
+    loss = objective(coordinates)
+    bar.update()
+    bar.set_postfix_str(f"best {objective.best_loss:.5g}, start {objective.start_loss:.5g}")
+    return loss
 
 
 class Objective:

@@ -99,7 +99,7 @@ def _sizes(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
     multiple=True,
     default=["struct-fcn"],
     callback=_names,
-    help="gap, gap-fcn, struct, struct-fcn, or .toml files.",
+    help="Names and .toml files as in fit.",
 )
 @option(
     "--kernels",

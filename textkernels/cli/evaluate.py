@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from textkernels.cli.duplicates import duplicate_options, handle_repeats, repeat_settings
 from textkernels.cli.options import MAIN, Command, common_options, data_options, labelled_rows, note, option, read_data
+
+if TYPE_CHECKING:
+    from textkernels.datasets import Dataset
 
 
 @click.command(
@@ -44,7 +47,6 @@ def evaluate_command(
     from textkernels.cli.prediction import load_model, predict_rows
     from textkernels.cli.summary import evaluation_summary
     from textkernels.experiments.plot import check_chart, reliability_diagram, reliability_lines, write_chart
-    from textkernels.labels import match_labels
     from textkernels.tables import write_whole
 
     if json_file is not None and not Path(json_file).absolute().parent.is_dir():
@@ -56,14 +58,7 @@ def evaluate_command(
     dataset = labelled_rows(read_data(data, quiet=quiet, require_labels=True, **reading), drop_unlabeled)
     dataset, _ = handle_repeats(dataset, known=classifier.text_hashes_, **repeat_settings(repeats))
     classes = list(classifier.classes_)
-    labels = match_labels(dataset.labels or [], classes)
-    unknown = next((row for row, label in enumerate(labels) if label not in classes), None)
-    if unknown is not None and not any(label in classes for label in labels):
-        named = ", ".join(repr(str(label)) for label in classes[:10])
-        raise ValueError(
-            f"{dataset.place(unknown)}: expected the labels of the model ({named}), got {labels[unknown]!r}; no "
-            "row has a label that the model knows"
-        )
+    labels = _matched_labels(dataset, classes)
     table = predict_rows(classifier, dataset.texts, quiet)
     probabilities = table[[f"probability_{label}" for label in classes]].to_numpy(dtype=float)
     metrics = evaluation.evaluate(labels, table["prediction"].tolist(), probabilities, classes)
@@ -78,3 +73,18 @@ def evaluate_command(
         click.echo(line)
     if reliability is not None:
         write_chart(reliability, reliability_diagram(metrics["reliability"]))
+
+
+def _matched_labels(dataset: Dataset, classes: list[Any]) -> list[Any]:
+    """Labels in the type of the model's classes; ValueError if the model knows none of them."""
+    from textkernels.labels import match_labels
+
+    labels = match_labels(dataset.labels or [], classes)
+    unknown = next((row for row, label in enumerate(labels) if label not in classes), None)
+    if unknown is not None and not any(label in classes for label in labels):
+        named = ", ".join(repr(str(label)) for label in classes[:10])
+        raise ValueError(
+            f"{dataset.place(unknown)}: expected the labels of the model ({named}), got {labels[unknown]!r}; no "
+            "row has a label that the model knows"
+        )
+    return labels

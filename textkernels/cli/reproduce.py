@@ -96,16 +96,17 @@ def table3_command(
     from textkernels.experiments.provenance import provenance
     from textkernels.experiments.report import check_folder, write_report
     from textkernels.experiments.table3 import Table3
-    from textkernels.experiments.table3_report import table3_details, table3_records, table3_report
+    from textkernels.experiments.table3_records import table3_details, table3_records
+    from textkernels.experiments.table3_report import table3_report
 
     check_folder(output)
     reading = {name: settings.pop(name) for name in ("text_column", "label_column", "data_dir")}
-    training, held, counts = _datasets(train, test, limit, seed, quiet, reading, repeat_settings(settings))
+    training, held, corpus, counts = _datasets(train, test, limit, seed, quiet, reading, repeat_settings(settings))
     fitted = LabelledTexts.from_dataset(training)
     tested = LabelledTexts.from_dataset(held, fitted.classes)
     embedding = settings.pop("embedding")
     encoder = get_encoder(embedding, max_tokens=max_tokens, seed=seed, progress=not quiet, **settings)
-    encoder = encoder.fit(fitted.texts, progress=not quiet)
+    encoder = encoder.fit(fitted.texts, corpus, progress=not quiet)
     table = Table3(fitted, tested, encoder, output, max_tokens, seed, uncertainty, not quiet).run()
     origin = provenance(
         shlex.join(["textkernels", *sys.argv[1:]]),
@@ -129,8 +130,8 @@ def _datasets(
     quiet: bool,
     reading: dict[str, Any],
     repeats: dict[str, Any],
-) -> tuple[Dataset, Dataset, dict[str, int]]:
-    """Training and test rows, and what repeats in them."""
+) -> tuple[Dataset, Dataset, list[str] | None, dict[str, int]]:
+    """Training rows, test rows, texts to train vectors on (None: the training rows), and what repeats."""
     from textkernels.experiments.labelled import hold_out, sample
     from textkernels.overlap import distinct_hashes
 
@@ -141,13 +142,15 @@ def _datasets(
     else:
         training = everything
         held = labelled_rows(read_data(test, quiet=quiet, require_labels=True, **reading), False)
+    corpus = None
     if limit is not None:
+        corpus = [text for text in training.texts if text is not None]
         training, held = sample(training, limit, seed), sample(held, limit, seed)
     listed = repeats.pop("list_duplicates")
     training, found = handle_repeats(training, **repeats)
     held, found_test = handle_repeats(held, known=distinct_hashes(training.texts), list_duplicates=listed, **repeats)
     counts = {f"training: {name}": count for name, count in found.items()}
-    return training, held, counts | {f"test: {name}": count for name, count in found_test.items()}
+    return training, held, corpus, counts | {f"test: {name}": count for name, count in found_test.items()}
 
 
 def _rows(report: Any) -> list[str]:

@@ -22,7 +22,9 @@ from textkernels.cli.options import (
 if TYPE_CHECKING:
     import numpy as np
 
+    from textkernels.architecture import Architecture
     from textkernels.datasets import Dataset
+    from textkernels.experiments.labelled import LabelledTexts
 
 
 @click.command("tune", cls=Command, short_help="Tune the numbers of an architecture on labelled texts.")
@@ -82,22 +84,14 @@ def tune_command(
     """
     import textkernels as tk
     from embeddings import get_encoder
-    from textkernels.experiments.labelled import LabelledTexts
     from textkernels.held_out import HeldOut
-    from textkernels.tables import write_whole
-    from textkernels.tune import describe, to_commented_toml, tune
+    from textkernels.tune import describe, tune
 
     _check_output(output)
     start = (
         tk.Architecture.load(architecture) if architecture.endswith(".toml") else tk.named_architecture(architecture)
     )
-    drop_unlabeled = reading.pop("drop_unlabeled")
-    everything = labelled_rows(read_data(data, quiet=quiet, require_labels=True, **reading), drop_unlabeled)
-    rows, held_rows = _two_samples(everything, limit, validation, seed)
-    searched = LabelledTexts.from_dataset(everything.select(rows))
-    held = LabelledTexts.from_dataset(everything.select(held_rows), searched.classes)
-    judged = set(held_rows.tolist())
-    corpus = [text for row, text in enumerate(everything.texts) if text is not None and row not in judged]
+    searched, held, corpus = _texts(data, limit, validation, seed, quiet, reading)
     encoder = get_encoder(embedding, max_tokens=max_tokens, seed=seed, progress=not quiet, **tokens)
     encoder = encoder.fit(searched.texts, corpus, progress=not quiet)
     encoding = encoder.encode(searched.texts)
@@ -107,12 +101,35 @@ def tune_command(
     )
     comparison = HeldOut(encoder, searched, held, kernel, max_tokens, seed).compare(start, found.architecture)
     lines = [*describe(found, criterion), *comparison]
-    with write_whole(output) as file:
-        file.write(to_commented_toml(found.architecture, [f"textkernels tune {data}, {kernel}", *lines]).encode())
+    _write(output, found.architecture, [f"textkernels tune {data}, {kernel}", *lines])
     if not quiet:
         for line in lines:
             click.echo(line)
         click.echo(f"Architecture written to {output}.")
+
+
+def _texts(
+    data: str, limit: int, validation: int, seed: int, quiet: bool, reading: dict[str, Any]
+) -> tuple[LabelledTexts, LabelledTexts, list[str]]:
+    """Texts to search with, texts to judge by, and those on which vectors may be trained: all but the latter."""
+    from textkernels.experiments.labelled import LabelledTexts
+
+    drop_unlabeled = reading.pop("drop_unlabeled")
+    everything = labelled_rows(read_data(data, quiet=quiet, require_labels=True, **reading), drop_unlabeled)
+    rows, held_rows = _two_samples(everything, limit, validation, seed)
+    searched = LabelledTexts.from_dataset(everything.select(rows))
+    held = LabelledTexts.from_dataset(everything.select(held_rows), searched.classes)
+    judged = set(held_rows.tolist())
+    corpus = [text for row, text in enumerate(everything.texts) if text is not None and row not in judged]
+    return searched, held, corpus
+
+
+def _write(output: str, architecture: Architecture, comments: list[str]) -> None:
+    from textkernels.tables import write_whole
+    from textkernels.tune import to_commented_toml
+
+    with write_whole(output) as file:
+        file.write(to_commented_toml(architecture, comments).encode())
 
 
 def _check_output(output: str) -> None:

@@ -146,8 +146,9 @@ def _choices(score: Score) -> str:
 
 def _embedding_blocks(comparison: Comparison, contests: Sequence[Contest]) -> list[Block]:
     blocks: list[Block] = [PAIR_METHOD]
-    if len(comparison.splits.seeds) < 2:
-        blocks.append("With one draw of training texts the intervals cover the drawing of the test texts alone.")
+    splits = comparison.splits
+    if len(splits.seeds) < 2 or splits.share(splits.sizes[-1]) >= 1:
+        blocks.append("With one draw, or draws of all rows there are, intervals cover the drawing of test texts alone.")
     return [*blocks, *ranking_figures(comparison, contests), _pair_grid(contests)]
 
 

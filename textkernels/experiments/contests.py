@@ -69,7 +69,7 @@ def network_contests(comparison: Comparison, scores: Mapping[int, Sequence[Score
             embedding,
             size,
             {
-                Contender(embedding, a, k): ", ".join(
+                Contender(embedding, a, k): " ".join(
                     part for place, part in enumerate((a, KERNEL_NAMES[k])) if not alone[place]
                 )
                 for a, k in networks

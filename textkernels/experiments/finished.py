@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,16 +53,29 @@ class FinishedParts:
         self, content: Mapping[str, Any], compute: Callable[[], Mapping[str, np.ndarray]]
     ) -> dict[str, np.ndarray]:
         """Kept arrays of this content, or new ones, which are then kept."""
-        from safetensors import SafetensorError
-        from safetensors.numpy import load_file, save
+        found = self.find_arrays(content)
+        if found is None:
+            found = {name: np.ascontiguousarray(value) for name, value in compute().items()}
+            self.keep_arrays(content, found)
+        return found
 
-        path = self._path(content, ".safetensors")
+    def find_arrays(
+        self, content: Mapping[str, Any], names: Sequence[str] | None = None
+    ) -> dict[str, np.ndarray] | None:
+        """Kept arrays of this content, or None; with ``names`` these alone are read."""
+        from safetensors import SafetensorError, safe_open
+
         try:
-            return dict(load_file(path))
+            with safe_open(self._path(content, ".safetensors"), "numpy") as file:
+                return {name: file.get_tensor(name) for name in (file.keys() if names is None else names)}
         except (OSError, SafetensorError):
-            computed = {name: np.ascontiguousarray(value) for name, value in compute().items()}
-        self._write(path, save(computed))
-        return computed
+            return None
+
+    def keep_arrays(self, content: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+        """Write contiguous arrays down."""
+        from safetensors.numpy import save
+
+        self._write(self._path(content, ".safetensors"), save(dict(arrays)))
 
     def _write(self, path: Path, content: bytes) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)

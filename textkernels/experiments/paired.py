@@ -61,8 +61,8 @@ def crossed_mean(scores: np.ndarray, share: float) -> Estimate:
         # The rest is in both parts once; it must count once.
         common = float(np.square(rest).sum()) / ((draws - 1) * (rows - 1)) / (rows * draws)
     variance = max(between_draws + between_rows - common, between_draws, between_rows)
-    parts = [(between_draws, draws - 1), (between_rows, rows - 1)]
-    return _student(mean, variance, _satterthwaite(parts))
+    parts = [(between_draws, draws - 1), (between_rows, rows - 1), (common, (draws - 1) * (rows - 1))]
+    return _student(mean, variance, _satterthwaite(variance, parts))
 
 
 def mean_over_draws(values: Sequence[float] | np.ndarray, share: float) -> Estimate:
@@ -95,12 +95,11 @@ def _draw_weight(draws: int, share: float) -> float:
     return 1.0 / draws + share / (1.0 - share)
 
 
-def _satterthwaite(parts: Sequence[tuple[float, int]]) -> float:
-    """Degrees of freedom of a sum of independent variances: (sum v)^2 / sum v^2 / freedom."""
-    total = sum(variance for variance, _ in parts)
-    if not total or not math.isfinite(total):
+def _satterthwaite(variance: float, parts: Sequence[tuple[float, int]]) -> float:
+    """Degrees of freedom of a variance from independent estimates v: variance^2 / sum (v^2 / freedom of v)."""
+    if not 0 < variance < math.inf:
         return math.inf
-    return total**2 / sum(variance**2 / freedom for variance, freedom in parts if variance)
+    return variance**2 / sum(part**2 / freedom for part, freedom in parts if part)
 
 
 def _student(mean: float, variance: float, freedom: float) -> Estimate:

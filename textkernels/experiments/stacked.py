@@ -105,7 +105,10 @@ class StackedTexts:
         test_place = self._place[self._n_train :][test_rows]
         kernel, train, test = self._side_by_side(architecture, draw.seed, place[known], test_place)
         n_test, n_classes = len(self.splits.test), self.splits.n_classes
-        return fit_cell(kernel, train, draw.codes[known], test, test_rows, n_test, n_classes, kind == "ntk", seed)
+        cell = fit_cell(kernel, train, draw.codes[known], test, test_rows, n_test, n_classes, kind == "ntk", seed)
+        if isinstance(kernel, TabulatedKernel):
+            cell.facts["kernel_seconds"] += kernel.seconds_for(len(train))
+        return cell
 
     def _side_by_side(
         self, architecture: Architecture, seed: int, train: np.ndarray, test: np.ndarray

@@ -60,6 +60,11 @@ class TabulatedKernel:
         place = np.ix_(rows, columns)
         return self.nngp[place], self.ntk[place] if ntk and self.ntk is not None else None
 
+    def seconds_for(self, n: int) -> float:
+        """What the pairs of n training documents among themselves and with the others took, by their number."""
+        n_other = len(self.nngp) - self.n
+        return self.seconds * (n * (n / 2 + n_other)) / (self.n * (self.n / 2 + n_other))
+
     def diagonal(self, rows: np.ndarray) -> np.ndarray:
         """K of documents with themselves."""
         return self.variance[rows]

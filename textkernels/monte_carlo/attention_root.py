@@ -65,6 +65,11 @@ class AttentionRoot:
         return np.stack([scale * matrix for matrix in normal]).astype(dtype)
 
     @property
+    def samples(self) -> int:
+        """How many draws there are."""
+        return int(self.layer.samples)
+
+    @property
     def _values_see_positions(self) -> bool:
         return self.layer.positions is not None and self.layer.positions.in_values
 

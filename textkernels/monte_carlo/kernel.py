@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -13,9 +11,9 @@ import numpy as np
 from embeddings import Sequences
 from textkernels.architecture import Architecture
 from textkernels.layers import Dense, SelfAttention
-from textkernels.monte_carlo.attention_root import AttentionRoot
-from textkernels.monte_carlo.mixed_values import DRAWS, Prepared, mixed_values
-from textkernels.monte_carlo.score_gradient import Terms, gradient_products, gradient_terms
+from textkernels.monte_carlo.attention_root import AttentionRoot, RootedTokens
+from textkernels.monte_carlo.draw_sums import Sums, sum_draws, value_variances
+from textkernels.monte_carlo.mixed_values import Prepared, mixed_values
 from textkernels.processors import count_processors, single_threaded_blas
 from textkernels.tile import Tile
 
@@ -25,36 +23,6 @@ SUPPORTED = (
     'put Dense, LayerNorm and attention with scaling="linear" before it, only Dense between it and '
     "GlobalAveragePool, and any other layers after the pooling"
 )
-
-
-@dataclass(frozen=True)
-class Sums:
-    """Sums over groups of draws.
-
-    Args:
-        draws: in each group, int (groups,).
-        nngp, ntk: of g K g' and g Theta g', with g the column means of G; float64 (groups, n, m).
-        gradient: of the part of Theta that comes from keys and queries. None, as ``ntk``, if not wanted.
-        variance1, variance2: of g K g of row and column documents, (groups, n) and (groups, m).
-    """
-
-    draws: np.ndarray
-    nngp: np.ndarray
-    ntk: np.ndarray | None
-    gradient: np.ndarray | None
-    variance1: np.ndarray
-    variance2: np.ndarray
-
-    def without(self, group: int | None) -> Sums:
-        """Means over all draws but those of one group; over all for None."""
-        keep = np.arange(len(self.draws)) != (-1 if group is None else group)
-        count = self.draws[keep].sum()
-
-        def mean(sums: np.ndarray | None) -> Any:
-            return None if sums is None else sums[keep].sum(axis=0) / count
-
-        parts = (self.nngp, self.ntk, self.gradient, self.variance1, self.variance2)
-        return Sums(np.array([1]), *map(mean, parts))
 
 
 class MonteCarloKernel:
@@ -99,17 +67,15 @@ class MonteCarloKernel:
             longest: tokens of the longest document these may ever meet; default: the longest of them.
             progress: show a progress bar.
         """
-        root = self._root(documents, int(longest or documents.lengths.max(initial=1)))
-        tokens = [root.tokens(document) for document in documents]
-        size = len(tokens) * self.layer.samples * len(root.values_nngp) * documents.dtype.itemsize
-        kept = mixed_values(root, tokens, 0, self.layer.samples, progress) if size <= self.memory else None
+        root, tokens = self._tokens(documents, int(longest or documents.lengths.max(initial=1)))
+        size = len(tokens) * root.samples * len(root.values_nngp) * documents.dtype.itemsize
+        kept = mixed_values(root, tokens, 0, root.samples, progress) if size <= self.memory else None
         return Prepared(documents, root, tokens, kept, np.arange(len(documents)))
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> Prepared:
         """Prepared documents from their ``arrays()``."""
         documents = Sequences(arrays["values"], arrays["lengths"])
-        root = self._root(documents, int(arrays["longest"][0]))
-        tokens = [root.tokens(document) for document in documents]
+        root, tokens = self._tokens(documents, int(arrays["longest"][0]))
         return Prepared(documents, root, tokens, arrays.get("pooled"), np.arange(len(documents)))
 
     def block(
@@ -122,7 +88,7 @@ class MonteCarloKernel:
             ntk: whether Theta is wanted.
             diagonal: row i is the same document as column i + diagonal; None: unknown or none.
         """
-        tile = self._finish(self._sums(rows, columns, ntk, 1).without(None), diagonal)
+        tile = self._finish(sum_draws(rows, columns, ntk, 1, self.memory).without(None), diagonal)
         return tile.nngp, tile.ntk
 
     def standard_errors(
@@ -133,7 +99,7 @@ class MonteCarloKernel:
         A jackknife over groups of draws, so that layers after pooling count too. Takes the memory of 3 GROUPS
         matrices (n, m).
         """
-        sums = self._sums(rows, columns, ntk, min(GROUPS, self.layer.samples))
+        sums = sum_draws(rows, columns, ntk, min(GROUPS, int(self.layer.samples)), self.memory)
         count = len(sums.draws)
         whole = self._finish(sums.without(None), diagonal)
         first: list[Any] = [0.0, 0.0]
@@ -152,19 +118,17 @@ class MonteCarloKernel:
 
     def diagonal(self, rows: Prepared) -> np.ndarray:
         """K of every prepared document with itself, float64 (n,)."""
-        variance = np.zeros(len(rows))
-        for first in range(0, self.layer.samples, DRAWS):
-            pooled = rows.pooled(first, min(first + DRAWS, self.layer.samples))
-            variance += np.einsum("ndr,ndr,r->n", pooled, pooled, rows.root.values_nngp)
-        variance = self.layer.b_std**2 + self.layer.ov**2 * variance / self.layer.samples
+        variance = self.layer.b_std**2 + self.layer.ov**2 * value_variances(rows)
         tile = Tile(variance[:, None].copy(), None, variance, variance[:1])
         for layer in self._tail:
             tile.variance2 = tile.variance1[:1]
             layer.tile(tile)  # type: ignore[union-attr]
         return tile.variance1
 
-    def _root(self, documents: Sequences, longest: int) -> AttentionRoot:
-        return AttentionRoot(self.architecture.layers[: self.place], self.layer, longest, documents.dim)
+    def _tokens(self, documents: Sequences, longest: int) -> tuple[AttentionRoot, list[RootedTokens]]:
+        root = AttentionRoot(self.architecture.layers[: self.place], self.layer, longest, documents.dim)
+        with single_threaded_blas(), ThreadPoolExecutor(count_processors()) as pool:
+            return root, list(pool.map(root.tokens, documents))
 
     def _finish(self, means: Sums, diagonal: int | None) -> Tile:
         """From means over draws to the kernel behind all layers."""
@@ -178,62 +142,6 @@ class MonteCarloKernel:
             layer.tile(tile)  # type: ignore[union-attr]
         return tile
 
-    def _sums(self, rows: Prepared, columns: Prepared, ntk: bool, groups: int) -> Sums:
-        bounds = np.linspace(0, self.layer.samples, groups + 1).astype(int)
-        shape = (groups, len(rows), len(columns))
-        nngp, variances = np.zeros(shape), [np.zeros(shape[:2]), np.zeros(shape[::2])]
-        tangent, gradient = (np.zeros(shape), np.zeros(shape)) if ntk else (None, None)
-        if not (len(rows) and len(columns)):
-            return Sums(np.diff(bounds), nngp, tangent, gradient, *variances)
-        weights, tangent_weights = rows.root.values_nngp, rows.root.values_ntk
-        for group, (begin, end) in enumerate(pairwise(bounds.tolist())):
-            for first in range(begin, end, DRAWS):
-                left = rows.pooled(first, min(first + DRAWS, end))
-                right = left if rows.same(columns) else columns.pooled(first, min(first + DRAWS, end))
-                nngp[group] += _products(left, weights, right)
-                for variance, pooled in zip(variances, (left, right), strict=True):
-                    variance[group] += np.einsum("ndr,ndr,r->n", pooled, pooled, weights)
-                if tangent is not None and tangent_weights.any():
-                    tangent[group] += _products(left, tangent_weights, right)
-            if gradient is not None:
-                self._add_gradients(rows, columns, range(begin, end), gradient[group])
-        return Sums(np.diff(bounds), nngp, tangent, gradient, *variances)
-
-    def _add_gradients(self, rows: Prepared, columns: Prepared, draws: range, sums: np.ndarray) -> None:
-        """Add the gradient part of every draw to ``sums`` (n, m), documents in parts that fit the memory."""
-        count = count_processors()
-        part = max(1, self.memory // (2 * count * max(_term_bytes(rows), _term_bytes(columns))))
-        starts = product(range(0, len(rows), part), range(0, len(columns), part))
-        with single_threaded_blas(), ThreadPoolExecutor(count) as pool:
-            for top, left in starts:
-                first, second = rows[top : top + part], columns[left : left + part]
-                for start in range(draws.start, draws.stop, count):
-                    some = range(start, min(start + count, draws.stop))
-                    for products in pool.map(lambda draw, a=first, b=second: self._gradients(a, b, draw), some):
-                        sums[top : top + part, left : left + part] += products
-
-    def _gradients(self, rows: Prepared, columns: Prepared, draw: int) -> np.ndarray:
-        dtype = rows.documents.dtype
-        matrix = rows.root.draws(draw, draw + 1, dtype)[0]
-
-        def terms(part: Prepared) -> list[Terms]:
-            return [gradient_terms(tokens, matrix, self.layer.scores, self.layer.qk) for tokens in part.chosen()]
-
-        first = terms(rows)
-        return gradient_products(rows.root, first, first if rows.same(columns) else terms(columns))
-
-
-def _products(left: np.ndarray, weights: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Sum over draws of weighted inner products, (n, m)."""
-    return (left * weights).reshape(len(left), -1) @ right.reshape(len(right), -1).T
-
-
-def _term_bytes(part: Prepared) -> int:
-    """Of the gradient terms of the longest document, as much again while they are made."""
-    columns = 2 * len(part.root.keys_nngp) + len(part.root.values_nngp)
-    longest = int(part.documents.lengths[part.index].max(initial=1))
-    return 2 * part.documents.dtype.itemsize * longest * (2 * columns + longest)
-
 
 def find_attention(architecture: Architecture) -> int:
     """Place of the attention that needs Monte Carlo.
@@ -242,16 +150,19 @@ def find_attention(architecture: Architecture) -> int:
         NotImplementedError: an architecture that :class:`MonteCarloKernel` cannot compute; the message names the
             layer and says what it can.
     """
+    layers = architecture.layers
     place = min(architecture.linear_layers, architecture.pooling)
-    layer = architecture.layers[place]
-    if not isinstance(layer, SelfAttention):
+    if not isinstance(layers[place], SelfAttention):
+        later = any(isinstance(layer, SelfAttention) and layer.sampled for layer in architecture.all_layers)
         raise NotImplementedError(
-            f'layer {place}: expected SelfAttention(scaling="sqrt") behind linear layers only, got {layer!r}; {SUPPORTED}'
+            f"layer {place}: {layers[place]!r} "
+            + ("comes before or around an attention" if later else "is no attention")
+            + f" that needs Monte Carlo, whose draws need explicit features of the tokens; {SUPPORTED}"
         )
     for following in range(place + 1, architecture.pooling):
-        if not isinstance(architecture.layers[following], Dense):
+        if not isinstance(layers[following], Dense):
             raise NotImplementedError(
-                f"layer {following}: {architecture.layers[following]!r} acts on tokens behind the Monte Carlo "
-                f"attention of layer {place}; {SUPPORTED}"
+                f"layer {following}: {layers[following]!r} acts on tokens behind the Monte Carlo attention of layer "
+                f"{place}; {SUPPORTED}"
             )
     return place

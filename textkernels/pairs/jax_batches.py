@@ -23,7 +23,9 @@ SHORTEST = 32  # padded length of the shortest bucket
 CACHED_PAIRS = 1 << 20  # token pairs of a batch on CPUs: 4 MB a block stays in the last-level cache, 5 times faster
 LIVE_BLOCKS = 12  # float32 blocks that a batch holds at once, at most: K, Theta, and copies while a layer runs
 BATCH_MEMORY = 4 << 30  # bytes of a batch on an accelerator
-THIN = 0.7  # a batch of one row or column must save this much of the work of a square one to be worth compiling
+MOST_PAIRS = 1 << 12  # document pairs of a batch, so that the documents of a thin one can be gathered fast
+FEW = 16  # documents of a small batch
+THIN = 0.7  # share of the work of the usual batch that another shape must get by with to be worth compiling
 
 
 def padded_length(length: int) -> int:
@@ -43,9 +45,16 @@ def batch_size(memory: int | None) -> int:
 
 def batch_shapes(pairs: int) -> tuple[tuple[int, int], ...]:
     """Rows and columns of a batch of at most ``pairs`` document pairs: a square one, one row, one column."""
-    power = max(pairs, 1).bit_length() - 1
+    power = min(max(pairs, 1), MOST_PAIRS).bit_length() - 1
     square = (1 << power // 2, 1 << (power - power // 2))
     return tuple(dict.fromkeys([square, (1, 1 << power), (1 << power, 1)]))
+
+
+def batch_count(documents: int, pairs: int) -> int:
+    """Documents of a batch that meet themselves alone: as many as ``pairs`` allows, or few where there are few."""
+    most = 1 << (min(max(pairs, 1), MOST_PAIRS).bit_length() - 1)
+    few = min(FEW, most)
+    return few if few * -(-documents // few) < THIN * most * -(-documents // most) else most
 
 
 @dataclass(frozen=True)

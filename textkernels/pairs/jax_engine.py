@@ -19,7 +19,7 @@ from textkernels.pairs.graph import TokenGraph
 from textkernels.pairs.jax_batches import (
     Batch,
     Prepared,
-    batch_shapes,
+    batch_count,
     batch_size,
     batches,
     digests,
@@ -86,7 +86,8 @@ class JaxEngine:
         symmetric = diagonal == 0 and len(rows) == len(columns)
         waiting: list[tuple[Batch, list[Any]]] = []
         with self._lock:
-            rows, columns = self._completed(rows), self._completed(columns)
+            if len(rows) and len(columns):
+                rows, columns = self._completed(rows), self._completed(columns)
             for batch in batches(rows, columns, batch_size(self.memory), symmetric):
                 waiting.append((batch, self._cross(rows, columns, batch, ntk)))
                 if len(waiting) > 1:  # one is computed while the one before is read
@@ -146,7 +147,7 @@ class JaxEngine:
     def _own(self, rows: Documents, complete: bool, bar: Any) -> tuple[Documents, np.ndarray]:
         """The documents of one bucket with their parts, and their pooled variances (stacks, n)."""
         total, padded = rows.values.shape[:2]
-        count = batch_shapes(batch_size(self.memory) // padded**2)[-1][0]
+        count = batch_count(total, batch_size(self.memory) // padded**2)
         results: Any = None
         for start in range(0, total, count):
             places = np.arange(start, min(start + count, total))

@@ -16,8 +16,10 @@ from textkernels.architecture import Architecture
 from textkernels.feature_kernel import FeatureKernel
 from textkernels.features import DocumentFeatures, FeatureState, apply_layers
 from textkernels.layers import Positions, Residual, SelfAttention
-from textkernels.pairs.jax_batches import batch_shapes, batch_size, fill, padded_length
-from textkernels.pairs.jax_layers import Document, Pair, attention_weights, dot, inverse_root
+from textkernels.pairs.jax_activations import inverse_root
+from textkernels.pairs.jax_attention import attention_weights
+from textkernels.pairs.jax_batches import batch_count, batch_size, fill, padded_length
+from textkernels.pairs.jax_blocks import Document, Pair, dot
 
 
 class JaxFeatureKernel(FeatureKernel):
@@ -64,7 +66,7 @@ class JaxFeatureKernel(FeatureKernel):
         with tqdm(total=len(documents), desc="document features", unit="doc", disable=not progress) as bar:
             for length in np.unique(padded).tolist():
                 group = np.flatnonzero(padded == length)
-                count = batch_shapes(batch_size(self.memory) // length**2)[-1][0]
+                count = batch_count(len(group), batch_size(self.memory) // length**2)
                 for start in range(0, len(group), count):
                     places = group[start : start + count]
                     chosen = documents.take(fill(places, count))

@@ -9,18 +9,9 @@ import jax
 import jax.numpy as jnp
 
 from textkernels.pairs.graph import Node
-from textkernels.pairs.jax_layers import (
-    Block,
-    Document,
-    Pair,
-    advance,
-    attended_mean,
-    attention_weights,
-    dot,
-    mean,
-    plus,
-    scaled,
-)
+from textkernels.pairs.jax_attention import attended_mean, attention_weights
+from textkernels.pairs.jax_blocks import Block, Document, Pair, dot, mean, plus, scaled
+from textkernels.pairs.jax_layers import advance
 
 Nodes = tuple[Node, ...]  # hashable, so that equal architectures share what is compiled
 

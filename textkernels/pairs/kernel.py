@@ -96,11 +96,12 @@ class PairKernel:
 
     def diagonal(self, rows: Any) -> np.ndarray:
         """K of every prepared document with itself, float64 (n,), of the first architecture."""
-        results = np.zeros(len(rows))
-        for place in range(len(rows)):
-            one = rows[place : place + 1]
-            results[place] = self.block(one, one, False, 0)[0][0, 0]
-        return results
+        variance = self.engine.pooled(rows, rows[:0], False)[2][0]
+        tile = Tile(variance[:, None].copy(), None, variance, variance[:1])
+        for layer in self.architectures[0].document_layers:
+            tile.variance2 = tile.variance1[:1]
+            layer.tile(tile)
+        return tile.variance1
 
 
 def _shared_prefix(architectures: Sequence[Architecture]) -> tuple[Any, ...]:

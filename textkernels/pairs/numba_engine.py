@@ -20,6 +20,7 @@ from textkernels.pairs.numba_traits import Traits
 from textkernels.processors import count_processors, single_threaded_blas
 
 PANEL = 1024  # columns of a panel, or one document if that is longer
+CACHE = 3 << 18  # bytes of rows that blocks may keep before panels get narrower, down to half: most of a second level
 CHUNK = 1024  # tokens whose products with a panel are made at once, less for wide panels
 PRODUCT = 1 << 21  # entries of these products, at most: 8 MB
 TASK = 1 << 23  # token pairs that a thread does in one go, about 10 ms
@@ -122,6 +123,7 @@ class NumbaEngine:
         """
         symmetric = diagonal == 0 and len(rows) == len(columns)
         variances = [part.traits.variances[:, part.index][self._order] for part in (rows, columns)]
+        # Rows of a block are as long as the columns are many: better few row documents than few columns.
         swapped = not symmetric and columns.lengths.sum() < min(PANEL, rows.lengths.sum())
         first, second = (columns, rows) if swapped else (rows, columns)
         raw = [np.zeros((len(self._pools), len(first), len(second))) for _ in range(1 + ntk)]
@@ -156,9 +158,11 @@ class NumbaEngine:
 
     def _tasks(self, program: Program, rows: Prepared, columns: Prepared, symmetric: bool) -> list[_Task]:
         """Groups of row documents against panels of column documents, the largest first."""
+        kept = 8 * sum(block.rows for block in program.blocks if not block.whole)
+        across = int(np.clip(CACHE // kept, PANEL // 2, PANEL))
         panels = [
             (first, pack_panel(program, columns.traits, columns.index[first:last]))
-            for first, last in _parts(columns.lengths, PANEL)
+            for first, last in _parts(columns.lengths, across)
         ]
         widest = max(panel.width for _, panel in panels)
         chunk = min(CHUNK, max(64, PRODUCT // widest))

@@ -16,7 +16,7 @@ import numpy as np
 from textkernels.pairs.graph import Node, TokenGraph
 from textkernels.pairs.numba_products import STRIP
 
-GROUP = 16
+GROUP = 16  # rows that one operation does in a row: dispatch costs as much as a row of work
 ALIGNED = 16  # floats in a cache line
 PRODUCT_ROWS = 48  # rows of a block that meet attention weights at a time
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-from textkernels.pairs.arc_polynomials import ARCCOS, ARCSIN, SECTOR
+from textkernels.pairs.arc_polynomials import ARCCOS, ARCSIN, SINE
 
 # NaN and infinity stay what they are, so that overflow shows; a division that checks for zero would not vectorize.
 compiled = nb.njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract", "arcp", "nsz"})
@@ -30,8 +30,8 @@ TWO_BY_PI, FOUR_BY_PI = np.float32(2 / np.pi), np.float32(4 / np.pi)
 NEAR = np.float32(0.99)  # unlike tokens of one digest, one pair in 4e9, must not correlate perfectly
 BELOW_ONE = np.float32(1 - 2**-23)
 
-A0, A1, A2, A3, A4, A5, A6, A7 = ARCCOS
-S0, S1, S2, S3, S4, S5, S6 = SECTOR
+A0, A1, A2, A3, A4, A5, A6 = ARCCOS
+S0, S1, S2, S3, S4, S5, S6 = SINE
 N0, N1, N2, N3, N4, N5, N6 = ARCSIN
 
 
@@ -196,17 +196,18 @@ def normalize(x, blocks, number, top, bottom, columns, scales, row_scales, slot,
 
 
 @inlined
-def _relu(cov, inverse, same):
-    """With c the correlation and u = 1 - |c|: arccos |c| = sqrt(u) P(u) and sqrt(1 - c^2) - |c| arccos |c|
-    = u sqrt(u) S(u), so that one square root and two polynomials give both kernels, 2 pi K / s and 2 pi factor.
+def _relu(c, same):
+    """sqrt(1 - c^2) and t = pi - arccos c of a correlation.
+
+    With u = 1 - |c| they are sqrt(u) Q(u) and sqrt(u) P(u) (or pi less that): one square root, two polynomials. Equal
+    states correlate exactly.
     """
-    c = cov * inverse
     u = max(ONE - abs(c), ZERO)
     u = ZERO if same & (c > NEAR) else u
     root = np.sqrt(u)
-    angle = root * (((((((A7 * u + A6) * u + A5) * u + A4) * u + A3) * u + A2) * u + A1) * u + A0)
-    sector = u * root * ((((((S6 * u + S5) * u + S4) * u + S3) * u + S2) * u + S1) * u + S0)
-    return sector + PI * max(c, ZERO), PI - angle if c >= ZERO else angle
+    angle = root * ((((((A6 * u + A5) * u + A4) * u + A3) * u + A2) * u + A1) * u + A0)
+    sine = root * ((((((S6 * u + S5) * u + S4) * u + S3) * u + S2) * u + S1) * u + S0)
+    return sine, PI - angle if c >= ZERO else angle
 
 
 @compiled
@@ -214,44 +215,50 @@ def relu(
     k, t, blocks, number, top, bottom, columns, weight, bias, mask, kind,
     scales, digests, row_scales, row_digests, slot, state, token,
 ):  # fmt: skip
-    """Arc-cosine kernels of order 1 (K) and 0 (Theta), behind an affine step.
+    """Arc-cosine kernels behind an affine step: K <- s (sqrt(1 - c^2) + t c) / (2 pi), Theta <- Theta t / (2 pi).
 
     Args:
-        weight, bias, kind: of the affine step: 0: no Theta wanted; 1, 2: see :func:`affine`; 3: no affine step;
-            without Theta, there always is one.
+        weight, bias, kind: of the affine step. Kind 0: no Theta wanted; 1, 2: see :func:`affine`; 3: no such step, and
+            Theta wanted.
         scales, row_scales: at ``slot`` the square roots of the variances of columns (rows), behind them their
             inverses, 0 where the variance is.
-        digests, row_digests: at ``state`` int32, of the states of columns (rows): equal states correlate exactly, which rounding
-            would blur (it cost 1e-4 in Theta).
+        digests, row_digests: at ``state`` int32, of the states of columns (rows): rounding would blur a correlation
+            of 1, which costs 1e-4 in Theta.
     """
     block = lying(blocks, number)
     sizes, inverses, states = scales[slot], scales[slot + 1], digests[state]
+    turn = weight * TURN
     for i in range(top, bottom):
         at, left = start(block, i), U(shift(block, i))
-        size, inverse = row_scales[slot, token + i] * TURN, row_scales[slot + 1, token + i]
-        digest = row_digests[state, token + i]
+        size, digest = row_scales[slot, token + i] * TURN, row_digests[state, token + i]
+        slope, level = weight * row_scales[slot + 1, token + i], bias * row_scales[slot + 1, token + i]
         if kind == 0:
             for j in range(columns):
-                cov = weight * k[at + U(j)] + bias
-                value, _ = _relu(cov, inverse * inverses[left + U(j)], states[left + U(j)] == digest)
-                k[at + U(j)] = (size * sizes[left + U(j)]) * value
+                c = (slope * k[at + U(j)] + level) * inverses[left + U(j)]
+                sine, factor = _relu(c, states[left + U(j)] == digest)
+                k[at + U(j)] = (size * sizes[left + U(j)]) * (sine + c * factor)
         elif kind == 1:
             for j in range(columns):
-                cov = weight * k[at + U(j)] + bias
-                value, factor = _relu(cov, inverse * inverses[left + U(j)], states[left + U(j)] == digest)
-                k[at + U(j)] = (size * sizes[left + U(j)]) * value
-                t[at + U(j)] = (cov + weight * t[at + U(j)]) * (factor * (TURN * mask[left + U(j)]))
+                c = (slope * k[at + U(j)] + level) * inverses[left + U(j)]
+                sine, factor = _relu(c, states[left + U(j)] == digest)
+                scale = size * sizes[left + U(j)]
+                first = scale * (c * factor)  # the K of the affine step, which Theta takes in, times t / (2 pi)
+                k[at + U(j)] = scale * sine + first
+                t[at + U(j)] = first + (t[at + U(j)] * (turn * mask[left + U(j)])) * factor
         elif kind == 2:
             for j in range(columns):
-                cov = weight * k[at + U(j)] + bias
-                value, factor = _relu(cov, inverse * inverses[left + U(j)], states[left + U(j)] == digest)
-                k[at + U(j)] = (size * sizes[left + U(j)]) * value
-                t[at + U(j)] = cov * (factor * (TURN * mask[left + U(j)]))
+                c = (slope * k[at + U(j)] + level) * inverses[left + U(j)]
+                sine, factor = _relu(c, states[left + U(j)] == digest)
+                scale = size * sizes[left + U(j)]
+                first = scale * (c * factor)
+                k[at + U(j)] = scale * sine + first
+                t[at + U(j)] = first
         else:
             for j in range(columns):
-                value, factor = _relu(k[at + U(j)], inverse * inverses[left + U(j)], states[left + U(j)] == digest)
-                k[at + U(j)] = (size * sizes[left + U(j)]) * value
-                t[at + U(j)] *= factor * TURN
+                c = slope * k[at + U(j)] * inverses[left + U(j)]
+                sine, factor = _relu(c, states[left + U(j)] == digest)
+                k[at + U(j)] = (size * sizes[left + U(j)]) * (sine + c * factor)
+                t[at + U(j)] *= TURN * factor
 
 
 @inlined
