@@ -62,9 +62,11 @@ ONLY_IN = {
 ROWS = [
     {"processors", "tile", "attention_weights", "layers", "features", "architecture", "named_architectures"},
     {"feature_kernel", "pairs", "monte_carlo", "gram_matrix", "engines", "finite", "reference"},
-    {"solvers", "targets", "posterior", "selection", "probability", "latent"},
-    {"tables", "labels", "datasets", "evaluation"},
-    {"preparation", "classifier", "persistence"},
+    {"tables", "labels", "targets", "solvers"},
+    {"posterior", "selection", "full_selection", "probability", "latent", "evaluation"},
+    {"datasets", "overlap", "preparation"},
+    {"classifier", "persistence"},
+    {"experiments", "held_out", "tune", "tuning_space"},
     {"cli"},
 ]
 

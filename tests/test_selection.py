@@ -1,12 +1,12 @@
 """Choosing diag_reg: every entry of the table against explicit refits, and the choice against plain reading of it."""
 
 import json
-from collections import Counter
 
 import numpy as np
 import pytest
 
-from textkernels.selection import DIAG_REG_GRID, select_diag_reg, select_diag_reg_primal, stratified_subset
+from textkernels.labels import stratified_sample
+from textkernels.selection import DIAG_REG_GRID, select_diag_reg, select_diag_reg_primal
 from textkernels.solvers import LowerTriangle, PrimalRidge
 from textkernels.targets import encode_targets, predicted_class
 
@@ -85,7 +85,7 @@ def test_subset_beyond_the_limit() -> None:
     kernel = features @ features.T + np.eye(150)
     triangle = LowerTriangle.from_dense(kernel, 40)
     result = select_diag_reg(triangle, y, max_documents=60, seed=3)
-    rows = stratified_subset(predicted_class(y), 60, 3)
+    rows = stratified_sample(predicted_class(y), 60, 3)
     assert result.n_documents == len(rows) == 60
     # The unit is the mean diagonal of the whole kernel, so that the value can be used for it unchanged.
     part = kernel[np.ix_(rows, rows)]
@@ -109,23 +109,3 @@ def test_values_below_a_negative_eigenvalue_are_not_chosen() -> None:
     assert result.diag_reg >= 1e-4
     with pytest.raises(ValueError, match="positive semi-definite"):
         select_diag_reg(kernel - 3.0 * np.trace(kernel) / N * np.outer(vectors[:, 0], vectors[:, 0]), y)
-
-
-@pytest.mark.parametrize("size", [1, 7, 20, 50, 99, 100, 1000])
-@pytest.mark.parametrize("counts", [(50, 50), (97, 3), (60, 30, 10)])
-def test_stratified_subset(size: int, counts: tuple[int, ...]) -> None:
-    labels = np.repeat([f"class {index}" for index in range(len(counts))], counts)
-    chosen = stratified_subset(labels, size, 5)
-    assert len(chosen) == len(set(chosen)) == min(size, 100)
-    assert (np.diff(chosen) > 0).all()
-    np.testing.assert_array_equal(chosen, stratified_subset(labels, size, 5))
-    found = Counter(labels[chosen])
-    for index, count in enumerate(counts):
-        share = count * min(size, 100) / 100
-        assert abs(found[f"class {index}"] - share) <= 1
-        assert found[f"class {index}"] >= 1 or size < len(counts)
-
-
-def test_stratified_subsets_differ_by_seed() -> None:
-    labels = np.zeros(100, dtype=int)
-    assert (stratified_subset(labels, 10, 0) != stratified_subset(labels, 10, 1)).any()

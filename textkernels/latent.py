@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from textkernels.features import DocumentFeatures
+from textkernels.labels import stratified_sample
 from textkernels.posterior import LeaveOneOut, NNGPPosterior, NTKPosterior, Prediction
-from textkernels.selection import DiagRegSelection, select_diag_reg, select_diag_reg_primal, stratified_subset
+from textkernels.selection import DiagRegSelection, select_diag_reg, select_diag_reg_primal
 from textkernels.solvers import CholeskyFactor, LowerTriangle, PrimalRidge
 from textkernels.solvers.primal import LARGEST_FEATURES
 from textkernels.targets import encode_targets
@@ -135,7 +136,7 @@ def fit_latent(
     else:
         solver, selection, posterior = _fit_dual(kernel, train, targets, ntk, diag_reg, seed, progress)
         kept = train
-    rows = stratified_subset(class_index, LEAVE_ONE_OUT_ROWS, seed)
+    rows = stratified_sample(class_index, LEAVE_ONE_OUT_ROWS, seed)
     return LatentFit(
         LatentModel(kernel, kept, posterior, float(np.sqrt(kernel.diagonal(train).mean()))),
         selection,

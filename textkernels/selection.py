@@ -14,6 +14,7 @@ import numpy as np
 import scipy.linalg
 from tqdm import tqdm
 
+from textkernels.labels import stratified_sample
 from textkernels.solvers import LowerTriangle, PrimalRidge
 from textkernels.solvers.cholesky import smallest_relative_pivot
 from textkernels.targets import predicted_class
@@ -87,7 +88,7 @@ def select_diag_reg(
     scale = triangle.mean_diagonal
     rows = np.arange(triangle.n)
     if triangle.n > max_documents:
-        rows = stratified_subset(predicted_class(targets), max_documents, seed)
+        rows = stratified_sample(predicted_class(targets), max_documents, seed)
     with tqdm(total=2, desc="Choosing diag_reg", unit="step", disable=not progress, delay=1) as bar:
         values, vectors = scipy.linalg.eigh(triangle.submatrix(rows), driver="evd", overwrite_a=True)
         bar.update()
@@ -110,30 +111,6 @@ def select_diag_reg_primal(
     left = (ridge.features @ ridge.vectors[:, kept]) / np.sqrt(ridge.values[kept])
     scale = float(ridge.values.sum()) / ridge.n
     return _choose(left, ridge.values[kept], targets, grid, scale, complete=False)
-
-
-def stratified_subset(class_index: np.ndarray, size: int, seed: int = 0) -> np.ndarray:
-    """A random subset with the classes in their shares, by largest remainder; at least one document of every class.
-
-    Args: `class_index` (n,) integers or labels; `size`: documents wanted, all if there are no more; `seed`.
-    Returns: sorted row numbers, (min(size, n),).
-    """
-    class_index = np.asarray(class_index)
-    _, codes, counts = np.unique(class_index, return_inverse=True, return_counts=True)
-    if size >= len(codes):
-        return np.arange(len(codes))
-    exact = counts * (size / len(codes))
-    quota = np.floor(exact).astype(np.int64)
-    if size >= len(counts):
-        quota = np.maximum(quota, 1)
-    # Largest remainder first; the floor of one document a class may have to be paid for by the largest class.
-    while quota.sum() < size:
-        quota[np.argmax(np.where(quota < counts, exact - quota, -np.inf))] += 1
-    while quota.sum() > size:
-        quota[np.argmax(quota - exact)] -= 1
-    random = np.random.default_rng(seed)
-    chosen = [random.choice(np.flatnonzero(codes == code), quota[code], replace=False) for code in range(len(counts))]
-    return np.sort(np.concatenate(chosen))
 
 
 def _choose(

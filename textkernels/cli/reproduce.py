@@ -21,6 +21,7 @@ from textkernels.cli.options import (
     option,
     read_data,
 )
+from textkernels.cli.table4 import table4_command
 
 if TYPE_CHECKING:
     from textkernels.datasets import Dataset
@@ -31,6 +32,9 @@ TEST_SHARE = 0.2
 @click.group("reproduce", short_help="Make a table of the paper again.")
 def reproduce_group() -> None:
     """Make a table of "Infinite attention" (Hron et al. 2020) again, on any labelled texts."""
+
+
+reproduce_group.add_command(table4_command)
 
 
 @reproduce_group.command("table3", cls=Command, short_help="GAP-only, GAP-FCN and Struct: NNGP and NTK.")

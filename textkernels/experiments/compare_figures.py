@@ -45,14 +45,14 @@ def _ends(estimate: Estimate) -> tuple[float, float | None, float | None]:
     return estimate.mean, low, high
 
 
-def ranking_figures(comparison: Comparison, contests: Sequence[Contest]) -> list[Figure]:
-    """One figure a network: its embeddings and TF-IDF at every size, and who cannot be told apart."""
-    figures = []
+def ranking_figures(comparison: Comparison, contests: Sequence[Contest]) -> dict[str, Figure]:
+    """By network, its embeddings and TF-IDF at every size, and who cannot be told apart; none without scores."""
+    figures = {}
     for number, common in enumerate(dict.fromkeys(contest.common for contest in contests), start=1):
         ranked = [contest for contest in contests if contest.common == common and contest.ranking is not None]
         if ranked:
             caption = f"{common}. Rows along one black bar cannot be told apart; lines are intervals over draws."
-            figures.append(Figure(f"ranking-{number}", _ranking_svg(comparison, ranked), caption))
+            figures[common] = Figure(f"ranking-{number}", _ranking_svg(comparison, ranked), caption)
     return figures
 
 

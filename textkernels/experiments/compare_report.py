@@ -12,7 +12,7 @@ from textkernels.experiments.contender import Contender, short_names
 from textkernels.experiments.contests import Contest, embedding_contests, network_contests
 from textkernels.experiments.paired import Estimate
 from textkernels.experiments.provenance import provenance_rows
-from textkernels.experiments.ranking import Pair, listed, points
+from textkernels.experiments.ranking import Pair, listed
 from textkernels.experiments.report import Block, Code, Grid, Report, Section, duration, percent
 from textkernels.experiments.scores import Score
 
@@ -22,7 +22,7 @@ PAIR_METHOD = (
     "and Bengio, 2003); two rows count as told apart if the p-value of their difference in accuracy is below 0.05 with "
     "Holm's correction for all pairs of rows of the same network and number of labels, TF-IDF included."
 )
-PAIR_HEADER = ("ahead", "behind", "accuracy, points", "interval", "p, Holm", "log loss", "interval", "p, Holm")
+PAIR_HEADER = ("labels", "ahead", "behind", "different?", "accuracy, points", "p, Holm", "log loss")
 
 
 def compare_report(
@@ -149,12 +149,19 @@ def _embedding_blocks(comparison: Comparison, contests: Sequence[Contest]) -> li
     splits = comparison.splits
     if len(splits.seeds) < 2 or splits.share(splits.sizes[-1]) >= 1:
         blocks.append("With one draw, or draws of all rows there are, intervals cover the drawing of test texts alone.")
-    return [*blocks, *ranking_figures(comparison, contests), _pair_grid(contests)]
+    figures = ranking_figures(comparison, contests)
+    for common in dict.fromkeys(contest.common for contest in contests):
+        if common in figures:
+            blocks += [figures[common], _pair_grid([contest for contest in contests if contest.common == common])]
+    return blocks
 
 
 def _network_blocks(contests: Sequence[Contest]) -> list[Block]:
-    text = "As above, with Holm's correction for all pairs of networks of one embedding and number of labels."
-    return [text, _verdicts(contests), _pair_grid(contests)]
+    blocks: list[Block] = ["As above, with Holm's correction for all pairs of networks of one embedding and number."]
+    blocks.append(_verdicts(contests))
+    for common in dict.fromkeys(contest.common for contest in contests):
+        blocks += [f"{common}:", _pair_grid([contest for contest in contests if contest.common == common])]
+    return blocks
 
 
 def _pair_grid(contests: Sequence[Contest]) -> Grid:
@@ -162,27 +169,25 @@ def _pair_grid(contests: Sequence[Contest]) -> Grid:
     for contest in contests:
         for pair in contest.ranking.pairs.values() if contest.ranking else ():
             names = [contest.names.get(contender, contender.embedding) for contender in (pair.first, pair.second)]
-            rows.append([contest.common, f"{contest.size:,}", *names, *_pair_cells(pair)])
-    return Grid(["with", "labels", *PAIR_HEADER, "different?"], rows)
+            rows.append([f"{contest.size:,}", *names, *_pair_cells(pair)])
+    return Grid(PAIR_HEADER, rows)
 
 
 def _pair_cells(pair: Pair) -> list[str]:
     return [
-        points(pair.accuracy),
+        "identical" if pair.identical else "yes" if pair.apart else "cannot be told",
         _interval(pair.accuracy, 100, 2),
         f"{pair.accuracy_p:.3f}",
-        f"{pair.log_loss.mean:+.4f}",
         _interval(pair.log_loss, 1, 4),
-        f"{pair.log_loss_p:.3f}",
-        "identical" if pair.identical else "yes" if pair.apart else "cannot be told",
     ]
 
 
 def _interval(estimate: Estimate, factor: float, digits: int) -> str:
+    text = f"{factor * estimate.mean:+.{digits}f}"
     if estimate.interval is None:
-        return "–"
+        return text
     low, high = (factor * end for end in estimate.interval)
-    return f"{low:+.{digits}f} to {high:+.{digits}f}"
+    return f"{text} ({low:+.{digits}f} to {high:+.{digits}f})"
 
 
 def _cost_blocks(comparison: Comparison, scores: Mapping[int, Sequence[Score]]) -> list[Block]:

@@ -10,6 +10,7 @@ from tqdm import tqdm
 
 from textkernels.feature_kernel import FeatureKernel
 from textkernels.features import DocumentFeatures
+from textkernels.labels import stratified_sample
 from textkernels.latent import (
     LEAVE_ONE_OUT_ROWS,
     ROWS_AT_ONCE,
@@ -19,7 +20,6 @@ from textkernels.latent import (
 )
 from textkernels.posterior import NNGPPosterior, NTKPosterior
 from textkernels.probability import class_probabilities, fit_residual_variance
-from textkernels.selection import stratified_subset
 from textkernels.solvers import CholeskyFactor, PrimalRidge
 from textkernels.targets import encode_targets, predicted_class
 
@@ -119,9 +119,9 @@ def _means(
     means = [np.zeros((0, posterior.coef.shape[1]))]
     for start in tqdm(starts, "  test rows", unit="block", disable=not progress, delay=2, leave=False):
         documents = test[start : start + ROWS_AT_ONCE]
-        pair: tuple[Any, Any] = (documents.nngp, documents.ntk)
-        if train is not None:
-            pair = kernel.block(documents, train, ntk)
+        pair: tuple[Any, Any] = (
+            (documents.nngp, documents.ntk) if train is None else kernel.block(documents, train, ntk)
+        )
         means.append(posterior.mean(pair[ntk]))
     return np.concatenate(means)
 
@@ -134,7 +134,7 @@ def _with_probabilities(
     seed: int,
     progress: bool,
 ) -> tuple[np.ndarray, np.ndarray]:
-    rows = stratified_subset(codes, LEAVE_ONE_OUT_ROWS, seed)
+    rows = stratified_sample(codes, LEAVE_ONE_OUT_ROWS, seed)
     held_out = model.posterior.leave_one_out(targets, rows, progress)
     scale = fit_residual_variance(held_out.mean, held_out.variance, codes[rows])
     prediction = model.predict(test)

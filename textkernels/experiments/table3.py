@@ -27,8 +27,9 @@ from textkernels.experiments.refit import Refit, refit
 from textkernels.experiments.validation import GridScore, Split, best_score, to_plain, validate
 from textkernels.feature_kernel import FeatureKernel
 from textkernels.features import DocumentFeatures
+from textkernels.labels import stratified_sample
 from textkernels.probability import neutral_probabilities
-from textkernels.selection import DIAG_REG_GRID, stratified_subset
+from textkernels.selection import DIAG_REG_GRID
 
 KINDS = ("nngp", "ntk")
 FITTING_SHARE = 0.6  # 15,000 of 25,000
@@ -132,7 +133,7 @@ class Table3:
                 f"expected a usable text of every class, got none of {self.train.classes.tolist()[absent[0]]!r}; "
                 "use vectors that know its words"
             )
-        fitting = stratified_subset(codes, round(FITTING_SHARE * len(codes)), self.seed)
+        fitting = stratified_sample(codes, round(FITTING_SHARE * len(codes)), self.seed)
         validation = np.setdiff1d(np.arange(len(codes)), fitting)
         return Split(fitting, validation, codes, len(self.train.classes))
 

@@ -62,21 +62,25 @@ class Table4:
     def _finished(self) -> Path:
         return Path(self.folder) / "finished"
 
-    def check_room(self, needed: int) -> None:
-        """Fail before the computing if the disk cannot hold the tiles.
+    @property
+    def bytes_to_keep(self) -> int:
+        """What the tiles that are not finished yet will take on disk."""
+        passes = [tiles for embedding in self.embeddings.values() for pair in embedding.passes for tiles in pair]
+        return sum(4 * tiles.entries(tiles.missing()) for tiles in passes)
 
-        Args:
-            needed: bytes that are yet to be written.
+    def check_room(self) -> None:
+        """Fail before the computing if the disk cannot hold the tiles.
 
         Raises:
             OSError: too little is free.
         """
-        place = next(path for path in (self._finished.absolute(), *self._finished.absolute().parents) if path.exists())
-        free = shutil.disk_usage(place).free
+        folder, needed = self._finished.absolute(), self.bytes_to_keep
+        free = shutil.disk_usage(next(path for path in (folder, *folder.parents) if path.exists())).free
         if free < needed:
+            wanted, found = (f"{size / 2**30:.1f} GiB" for size in (needed, free))
             raise OSError(
-                f"{self.folder}: expected room for {needed / 2**30:.1f} GiB of finished parts, got {free / 2**30:.1f} GiB "
-                "of free disk; choose another folder, --limit or --quick"
+                f"{self.folder}: expected room for {wanted} of finished parts, got {found} of free disk; choose "
+                "another folder, --limit or --quick"
             )
 
     def run(self) -> Table4:

@@ -63,10 +63,7 @@ class Table4Embedding:
         """
         self._check()
         self._choose()
-        winners = self.winners()
-        with tqdm(winners, f"{self.name}, test", unit="network", disable=not self.progress) as bar:
-            for model, trial in bar:
-                self.outcomes.append(Outcome(model, trial, self._test(trial)))
+        self._test()
         for part in self.encoded.values():
             part.release()
         return self
@@ -140,7 +137,7 @@ class Table4Embedding:
         """Token layers of training texts and those of a role."""
         train, other = self.encoded["train"], self.encoded[role]
         if stack.linear_tokens:
-            return FeatureStack(stack, train, other, self.max_tokens, self.finished, self.progress)
+            return FeatureStack(stack, train, other, self.max_tokens, self.finished)
         inner, outer = next(pair for pair in self.passes if stack in pair[0].stacks)
         if role == "test":
             outer = next(tiles for tiles in self.test_passes if stack in tiles.stacks)
@@ -174,32 +171,46 @@ class Table4Embedding:
             found[kind] = Trial(candidate, kind, scores=scores, **kept)
         return found
 
-    def _test(self, trial: Trial) -> dict[str, Any]:
+    def _test(self) -> None:
+        winners = self.winners()
+        if any(self._kept_test(trial) is None for _, trial in winners):
+            for tiles in self.test_passes:
+                tiles.fill()
+        with tqdm(winners, f"{self.name}, test", unit="network", disable=not self.progress) as bar:
+            for model, trial in bar:
+                result = self._kept_test(trial)
+                if result is None:
+                    result = self._tested(trial)
+                    self.finished.keep(self._test_content(trial), result)
+                self.outcomes.append(Outcome(model, trial, result))
+
+    def _tested(self, trial: Trial) -> dict[str, Any]:
         """The winner, fitted to the training texts in float64, on the test texts."""
-        diag_reg, architecture = trial.best.diag_reg, trial.candidate.architecture
-        content = self._content("test", trial.candidate, trial.kind, test=self.texts["test"].checksum, value=diag_reg)
-        kept = self.finished.get(content)
-        if kept is None:
-            shared = self._token_work(token_stack(architecture), "test")
-            kernel, documents = shared.network(architecture)
-            codes = self.encoded["train"].codes
-            train, test = documents[: len(codes)], documents[len(codes) :]
-            with measured() as cost:
-                fitted = refit(kernel, train, test, codes, self._n_classes, trial.kind == "ntk", diag_reg)
-            shares = np.bincount(codes, minlength=self._n_classes)
-            # A text without a known token is predicted to be of the majority class.
-            predicted = np.full(len(self.texts["test"]), int(shares.argmax()))
-            predicted[self.encoded["test"].rows] = fitted.predicted
-            kept = {
-                "correct": "".join("01"[int(right)] for right in predicted == self.texts["test"].codes),
-                "solver": fitted.solver,
-                "jitter": fitted.jitter,
-                "log_marginal_likelihood": fitted.log_marginal_likelihood,
-                "seconds": cost.seconds,
-                "peak_bytes": cost.peak_bytes,
-            }
-            self.finished.keep(content, kept)
-        return kept
+        architecture = trial.candidate.architecture
+        kernel, documents = self._token_work(token_stack(architecture), "test").network(architecture)
+        codes = self.encoded["train"].codes
+        train, test = documents[: len(codes)], documents[len(codes) :]
+        with measured() as cost:
+            fitted = refit(kernel, train, test, codes, self._n_classes, trial.kind == "ntk", trial.best.diag_reg)
+        # A text without a known token is predicted to be of the majority class.
+        majority = int(np.bincount(codes, minlength=self._n_classes).argmax())
+        predicted = np.full(len(self.texts["test"]), majority)
+        predicted[self.encoded["test"].rows] = fitted.predicted
+        return {
+            "correct": "".join("01"[int(right)] for right in predicted == self.texts["test"].codes),
+            "solver": fitted.solver,
+            "jitter": fitted.jitter,
+            "log_marginal_likelihood": fitted.log_marginal_likelihood,
+            "seconds": cost.seconds,
+            "peak_bytes": cost.peak_bytes,
+        }
+
+    def _kept_test(self, trial: Trial) -> dict[str, Any] | None:
+        return self.finished.get(self._test_content(trial))
+
+    def _test_content(self, trial: Trial) -> dict[str, Any]:
+        more = {"test": self.texts["test"].checksum, "diag_reg": trial.best.diag_reg}
+        return self._content("test", trial.candidate, trial.kind, **more)
 
     @property
     def _n_classes(self) -> int:

@@ -25,7 +25,6 @@ class FeatureStack:
         train, other: documents of one encoder.
         longest: tokens of the longest document that any of these may meet.
         finished: where pooled features are kept.
-        progress: show progress bars.
     """
 
     def __init__(
@@ -35,10 +34,9 @@ class FeatureStack:
         other: EncodedTexts,
         longest: int,
         finished: FinishedParts,
-        progress: bool = False,
     ) -> None:
         self._stack, self._parts, self._longest = stack, (train, other), longest
-        self._finished, self._progress = finished, progress
+        self._finished = finished
 
     def network(self, architecture: Architecture) -> tuple[Any, Any]:
         """The kernel of a network with these token layers, and documents for it, training documents first."""
@@ -56,9 +54,7 @@ class FeatureStack:
             "longest": self._longest,
         }
         kernel = FeatureKernel(self._stack)
-        arrays = self._finished.arrays(
-            content, lambda: kernel.prepare(part.documents, self._longest, self._progress).arrays()
-        )
+        arrays = self._finished.arrays(content, lambda: kernel.prepare(part.documents, self._longest).arrays())
         return kernel.restore(arrays)
 
 

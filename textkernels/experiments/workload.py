@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,48 +19,45 @@ LONG_ENOUGH = 0.5  # seconds
 LARGEST = 2_000  # documents whose kernel is factorized to see how long that takes
 
 
-@dataclass(frozen=True)
+@dataclass
 class Workload:
     """Work that is not finished yet.
 
     Attributes:
         passes: over token pairs.
         token_pairs: of all passes.
+        candidates: to be validated.
         seconds: that passes and solutions will take.
-        kept_bytes: of the tiles to be kept.
     """
 
-    passes: int
-    token_pairs: float
-    seconds: float
-    kept_bytes: int
-
-    def __add__(self, other: Workload) -> Workload:
-        return Workload(
-            self.passes + other.passes,
-            self.token_pairs + other.token_pairs,
-            self.seconds + other.seconds,
-            self.kept_bytes + other.kept_bytes,
-        )
+    passes: int = 0
+    token_pairs: float = 0.0
+    candidates: int = 0
+    seconds: float = 0.0
 
 
-def workload(table: Table4Embedding) -> Workload:
-    """Measure token-pair passes and factorizations of one embedding on a few texts.
+def workload(tables: Iterable[Table4Embedding]) -> Workload:
+    """Measure token-pair passes and factorizations on a few texts of each embedding.
 
     Which networks go to the test is not known yet: the pass over test texts is taken to be the dearest one, with all
     its networks, which is too much.
     """
-    total, slowest = Workload(0, 0.0, _choosing_seconds(table), 0), 0.0
-    for inner, outer in table.passes:
-        todo = [(tiles, tiles.missing()) for tiles in (inner, outer)]
-        pairs = sum(tiles.token_pairs(missing) for tiles, missing in todo)
-        if pairs:
-            pace = _seconds_per_token_pair(inner, table)
-            slowest = max(slowest, pace)
-            kept = sum(4 * tiles.entries(missing) for tiles, missing in todo)
-            total += Workload(1, pairs, pace * pairs, kept)
-    test, train = (float(table.encoded[role].lengths.sum()) for role in ("test", "train"))
-    return total + Workload(0, 0.0, slowest * test * train, 0)
+    total = Workload()
+    for table in tables:
+        waiting = sum(table.kept_trials(one) is None for members in table.stacks.values() for one in members)
+        total.candidates += waiting
+        total.seconds += waiting * _seconds_per_candidate(table)
+        slowest = 0.0
+        for inner, outer in table.passes:
+            pairs = sum(tiles.token_pairs(tiles.missing()) for tiles in (inner, outer))
+            if pairs:
+                pace = _seconds_per_token_pair(inner, table)
+                slowest = max(slowest, pace)
+                total.passes, total.token_pairs = total.passes + 1, total.token_pairs + pairs
+                total.seconds += pace * pairs
+        test, train = (float(table.encoded[role].lengths.sum()) for role in ("test", "train"))
+        total.seconds += slowest * test * train
+    return total
 
 
 def _seconds_per_token_pair(tiles: PairTiles, table: Table4Embedding) -> float:
@@ -82,13 +80,12 @@ def _seconds_per_token_pair(tiles: PairTiles, table: Table4Embedding) -> float:
     return seconds / float(pairs)
 
 
-def _choosing_seconds(table: Table4Embedding) -> float:
-    """For the candidates that wait: factorizations, and as much again for everything around them."""
-    waiting = sum(table.kept_trials(one) is None for members in table.stacks.values() for one in members)
+def _seconds_per_candidate(table: Table4Embedding) -> float:
+    """Factorizations, and as much again for everything around them."""
     n = len(table.encoded["train"])
     size = min(n, LARGEST)
     kernel = np.eye(size, dtype=np.float32)
     start = time.perf_counter()
     SingleCholesky.factor(kernel, 1.0, np.empty_like(kernel))
     seconds = time.perf_counter() - start
-    return 2 * waiting * len(KINDS) * len(table.grid) * seconds * (n / size) ** 3
+    return 2 * len(KINDS) * len(table.grid) * seconds * (n / size) ** 3

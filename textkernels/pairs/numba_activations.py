@@ -1,0 +1,307 @@
+"""Activations on rows of a token-pair block, fused with what comes right before and behind them.
+
+An affine step (the weights and bias of a convolution or dense layer) is always taken along. A convolution of at most
+nine tokens is too: its window is summed up on the way in, from nine lines given by their offsets. So is a pooling:
+its sums take the values instead of a block. For one convolution with pooling no block is written at all.
+
+See :mod:`textkernels.pairs.numba_rows` for blocks, rows and columns.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from textkernels.pairs.arc_polynomials import ARCCOS, ARCSIN, SINE
+from textkernels.pairs.numba_access import held, read, write
+from textkernels.pairs.numba_rows import ONE, TWO, ZERO, beside, compiled, inlined, lying, settle, shift, start
+
+LINES = 9  # rows of a window; shorter windows are filled up with a row of zeros
+PI, HALF_PI, TURN = np.float32(np.pi), np.float32(np.pi / 2), np.float32(1 / (2 * np.pi))
+TWO_BY_PI, FOUR_BY_PI = np.float32(2 / np.pi), np.float32(4 / np.pi)
+BELOW_ONE = np.float32(1 - 2**-23)
+
+# Passed on as an argument: constants in the code would be loaded again in every iteration.
+CONSTANTS = np.array([*ARCCOS, *SINE, *ARCSIN], np.float32)
+
+
+@compiled
+def window_lines(lines, blocks, source, top, bottom, half, zeros):
+    """Offsets of the nine lines whose sum is a window, for rows of a skewed block; ``zeros``: where a line of zeros is.
+
+    Args:
+        lines: int64 (rows of a group, LINES), filled.
+    """
+    block = lying(blocks, source)
+    for i in range(top, bottom):
+        for step in range(-4, 5):
+            inside = -half <= step <= half
+            lines[i - top, step + 4] = beside(block, i, step) if inside else zeros + shift(block, i)
+
+
+@compiled
+def product_lines(lines, distinct, entry, length, width, zero, top, bottom, half, margin, aligned):
+    """The same for rows of a product with the words of a chunk: windows of the first convolution.
+
+    Args:
+        distinct, entry: row 0 has its word at ``distinct[entry]``.
+        width: of the product; ``zero``: a row of it that is zero. The first entry is number ALIGNED of the array.
+        aligned: whether columns begin with 0 rather than where rows of blocks do.
+    """
+    for i in range(top, bottom):
+        left = 0 if aligned else (i + margin) % 16
+        for step in range(-4, 5):
+            inside = -half <= step <= half and 0 <= i + step < length
+            place = distinct[entry + i + step] if inside else zero
+            lines[i - top, step + 4] = place * width + left + (step if inside else 0) + 16
+
+
+@inlined
+def _window(x, a, b, c, d, e, f, g, h, i):
+    first = (read(x, a) + read(x, b)) + (read(x, c) + read(x, d))
+    return first + ((read(x, e) + read(x, f)) + ((read(x, g) + read(x, h)) + read(x, i)))
+
+
+@inlined
+def _relu(c, same, p):
+    """sqrt(1 - c^2) and t = pi - arccos c of a correlation c.
+
+    With u = 1 - |c| they are sqrt(u) Q(u) and sqrt(u) P(u), or pi less that: one square root and two polynomials.
+    """
+    u = abs(ONE - abs(c))
+    u = ZERO if same else u
+    root = np.sqrt(u)
+    angle = root * ((((((p[6] * u + p[5]) * u + p[4]) * u + p[3]) * u + p[2]) * u + p[1]) * u + p[0])
+    sine = root * ((((((p[13] * u + p[12]) * u + p[11]) * u + p[10]) * u + p[9]) * u + p[8]) * u + p[7])
+    return sine, PI - angle if c >= ZERO else angle
+
+
+@inlined
+def _erf(x, own, same, p):
+    """arcsin x and sqrt(1 - x^2); the smaller of |x| and the root goes into the series of the arcsine."""
+    a = min(abs(x), BELOW_ONE)
+    v = (ONE - a) * (ONE + a)
+    v = own if same else v
+    root = np.sqrt(v)
+    y = min(a, root)
+    z = y * y
+    series = (((((p[20] * z + p[19]) * z + p[18]) * z + p[17]) * z + p[16]) * z + p[15]) * z + p[14]
+    arc = y + y * z * series
+    arc = arc if a <= root else HALF_PI - arc
+    return arc if x >= ZERO else -arc, root
+
+
+@inlined
+def _coefficients(c):
+    first = (c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7], c[8], c[9], c[10], c[11], c[12], c[13])
+    return first + (c[14], c[15], c[16], c[17], c[18], c[19], c[20])  # noqa: RUF005 (Numba cannot unpack tuples)
+
+
+@inlined
+def _entry(windowed, k, x, at, j, line):
+    """K of an entry as it comes in."""
+    if windowed:
+        return _window(
+            x, line[0] + j, line[1] + j, line[2] + j, line[3] + j, line[4] + j, line[5] + j, line[6] + j, line[7] + j,
+            line[8] + j,
+        )  # fmt: skip
+    return held(k, at + j)
+
+
+@inlined
+def _offsets(lines, i):
+    return (
+        lines[i, 0], lines[i, 1], lines[i, 2], lines[i, 3], lines[i, 4], lines[i, 5], lines[i, 6], lines[i, 7],
+        lines[i, 8],
+    )  # fmt: skip
+
+
+@inlined
+def _put(pooled, x, at, total, left, j, weight, value):
+    """An entry on its way out."""
+    if pooled:
+        write(total, left + j, held(total, left + j) + weight * value)
+    else:
+        write(x, at + j, value)
+
+
+def _make_relu(windowed: bool, pooled: bool) -> Any:
+    """See :func:`activate`."""
+
+    @inlined
+    def columns_of(kind, k, t, x, y, at, line, columns, left, slope, level, turn, size, digest, one, more):
+        sizes, inverses, states, mask, p = one
+        sums, sums_ntk, weight = more
+        for j in range(columns):
+            c = (slope * _entry(windowed, k, x, at, j, line) + level) * read(inverses, left + j)
+            sine, factor = _relu(c, read(states, left + j) == digest, p)
+            scale = size * read(sizes, left + j)
+            if kind == 0:
+                _put(pooled, k, at, sums, left, j, weight, scale * (sine + c * factor))
+            elif kind == 3:
+                _put(pooled, t, at, sums_ntk, left, j, weight, TURN * factor * _entry(windowed, t, y, at, j, line))
+                _put(pooled, k, at, sums, left, j, weight, scale * (sine + c * factor))
+            else:
+                # The K of the affine step, which Theta takes in, times t / (2 pi).
+                first = scale * (c * factor)
+                tangent = first
+                if kind == 1:
+                    tangent += _entry(windowed, t, y, at, j, line) * (turn * read(mask, left + j)) * factor
+                _put(pooled, t, at, sums_ntk, left, j, weight, tangent)
+                _put(pooled, k, at, sums, left, j, weight, scale * sine + first)
+
+    @compiled
+    def relu(
+        k, t, x, y, lines, blocks, number, top, bottom, columns, aligned, weight, bias, mask, kind,
+        scales, digests, row_scales, row_digests, slot, state, token, constants, weights, place, group, sums,
+    ):  # fmt: skip
+        block = lying(blocks, number)
+        one = scales[slot], scales[slot + 1], digests[state], mask, _coefficients(constants)
+        if pooled:
+            group[:] = ZERO
+        for i in range(top, bottom):
+            line = _offsets(lines, i - top)
+            at, left = start(block, i), 0 if aligned else shift(block, i)
+            size, digest = row_scales[slot, token + i] * TURN, row_digests[state, token + i]
+            slope, level = weight * row_scales[slot + 1, token + i], bias * row_scales[slot + 1, token + i]
+            more = group[0], group[1], weights[place, token + i]
+            turn = weight * TURN
+            if kind == 0:
+                columns_of(0, k, t, x, y, at, line, columns, left, slope, level, turn, size, digest, one, more)
+            elif kind == 1:
+                columns_of(1, k, t, x, y, at, line, columns, left, slope, level, turn, size, digest, one, more)
+            elif kind == 2:
+                columns_of(2, k, t, x, y, at, line, columns, left, slope, level, turn, size, digest, one, more)
+            elif not windowed:
+                columns_of(3, k, t, x, y, at, line, columns, left, slope, level, turn, size, digest, one, more)
+        if pooled:
+            settle(group, sums, place, 0)
+            if kind:
+                settle(group, sums, place, 1)
+
+    return relu
+
+
+def _make_erf(windowed: bool, pooled: bool) -> Any:
+    """See :func:`activate`."""
+
+    @inlined
+    def columns_of(kind, k, t, x, y, at, line, columns, left, weight, bias, inverse, own, digest, one, more):
+        inverses, states, p = one
+        sums, sums_ntk, row_weight = more
+        for j in range(columns):
+            cov = weight * _entry(windowed, k, x, at, j, line) + bias
+            scale = inverse * read(inverses, left + j)
+            arc, root = _erf(TWO * cov * scale, own, read(states, left + j) == digest, p)
+            if kind:
+                tangent = cov
+                if kind == 1:
+                    tangent += weight * _entry(windowed, t, y, at, j, line)
+                elif kind == 3:
+                    tangent = _entry(windowed, t, y, at, j, line)
+                tangent *= FOUR_BY_PI * scale / root
+                _put(pooled, t, at, sums_ntk, left, j, row_weight, tangent)
+            _put(pooled, k, at, sums, left, j, row_weight, TWO_BY_PI * arc)
+
+    @compiled
+    def erf(
+        k, t, x, y, lines, blocks, number, top, bottom, columns, aligned, weight, bias, mask, kind,
+        scales, digests, row_scales, row_digests, slot, state, token, constants, weights, place, group, sums,
+    ):  # fmt: skip
+        block = lying(blocks, number)
+        one = scales[slot], digests[state], _coefficients(constants)
+        if pooled:
+            group[:] = ZERO
+        for i in range(top, bottom):
+            line = _offsets(lines, i - top)
+            at, left = start(block, i), 0 if aligned else shift(block, i)
+            inverse, digest = row_scales[slot, token + i], row_digests[state, token + i]
+            own = inverse * inverse * (TWO - inverse * inverse)  # 1 - (2 A / (1 + 2 A))^2
+            more = group[0], group[1], weights[place, token + i]
+            if kind == 0:
+                columns_of(0, k, t, x, y, at, line, columns, left, weight, bias, inverse, own, digest, one, more)
+            elif kind == 1:
+                columns_of(1, k, t, x, y, at, line, columns, left, weight, bias, inverse, own, digest, one, more)
+            elif kind == 2:
+                columns_of(2, k, t, x, y, at, line, columns, left, weight, bias, inverse, own, digest, one, more)
+            elif not windowed:
+                columns_of(3, k, t, x, y, at, line, columns, left, weight, bias, inverse, own, digest, one, more)
+        if pooled:
+            settle(group, sums, place, 0)
+            if kind:
+                settle(group, sums, place, 1)
+
+    return erf
+
+
+_relu_plain, _relu_pooled = _make_relu(False, False), _make_relu(False, True)
+_relu_window, _relu_window_pooled = _make_relu(True, False), _make_relu(True, True)
+_erf_plain, _erf_pooled = _make_erf(False, False), _make_erf(False, True)
+_erf_window, _erf_window_pooled = _make_erf(True, False), _make_erf(True, True)
+
+
+@compiled
+def activate(
+    relu, windowed, pooled, k, t, x, y, lines, blocks, number, top, bottom, columns, aligned, weight, bias, mask, kind,
+    scales, digests, row_scales, row_digests, slot, state, token, constants, weights, place, group, sums,
+):  # fmt: skip
+    """An activation behind an affine step, in place or from a window to another block or to a pooling.
+
+    relu: K <- s (sqrt(1 - c^2) + t c) / (2 pi), Theta <- Theta t / (2 pi), with s = sqrt(A_ii A'_jj), c = K / s and
+    t = pi - arccos c. erf: K <- (2 / pi) arcsin(2 K / sqrt q), Theta <- (4 / pi) Theta / sqrt(q - 4 K^2), with
+    q = (1 + 2 A_ii)(1 + 2 A'_jj).
+
+    Args:
+        relu: or erf.
+        windowed: whether K and Theta are the sums of nine ``lines`` of x and y, offsets (rows of a group, LINES).
+        pooled: whether values go to ``sums``, weighted with ``weights[place]``, rather than to block ``number``.
+        aligned: whether columns begin with 0 (no block takes part).
+        weight, bias, kind: K <- weight K + bias and Theta <- K + weight Theta come first. Kind 0: no Theta wanted;
+            2: there was none; 3: no such step, and Theta wanted.
+        scales, row_scales: from ``slot`` on, for columns and rows; of relu the square roots of the variances and
+            their inverses, 0 where the variance is; of erf 1 / sqrt(1 + 2 A), 0 where there is no token.
+        digests, row_digests: at ``state`` int32, of the states of columns and rows. Equal states correlate exactly,
+            which rounding would blur: 1e-4 in Theta behind a relu, and more behind an erf of large variances.
+        constants: CONSTANTS.
+    """
+    if relu and windowed and pooled:
+        _relu_window_pooled(
+            k, t, x, y, lines, blocks, number, top, bottom, columns, aligned, weight, bias, mask, kind,
+            scales, digests, row_scales, row_digests, slot, state, token, constants, weights, place, group, sums,
+        )  # fmt: skip
+    elif relu and windowed:
+        _relu_window(
+            k, t, x, y, lines, blocks, number, top, bottom, columns, aligned, weight, bias, mask, kind,
+            scales, digests, row_scales, row_digests, slot, state, token, constants, weights, place, group, sums,
+        )  # fmt: skip
+    elif relu and pooled:
+        _relu_pooled(
+            k, t, x, y, lines, blocks, number, top, bottom, columns, aligned, weight, bias, mask, kind,
+            scales, digests, row_scales, row_digests, slot, state, token, constants, weights, place, group, sums,
+        )  # fmt: skip
+    elif relu:
+        _relu_plain(
+            k, t, x, y, lines, blocks, number, top, bottom, columns, aligned, weight, bias, mask, kind,
+            scales, digests, row_scales, row_digests, slot, state, token, constants, weights, place, group, sums,
+        )  # fmt: skip
+    elif windowed and pooled:
+        _erf_window_pooled(
+            k, t, x, y, lines, blocks, number, top, bottom, columns, aligned, weight, bias, mask, kind,
+            scales, digests, row_scales, row_digests, slot, state, token, constants, weights, place, group, sums,
+        )  # fmt: skip
+    elif windowed:
+        _erf_window(
+            k, t, x, y, lines, blocks, number, top, bottom, columns, aligned, weight, bias, mask, kind,
+            scales, digests, row_scales, row_digests, slot, state, token, constants, weights, place, group, sums,
+        )  # fmt: skip
+    elif pooled:
+        _erf_pooled(
+            k, t, x, y, lines, blocks, number, top, bottom, columns, aligned, weight, bias, mask, kind,
+            scales, digests, row_scales, row_digests, slot, state, token, constants, weights, place, group, sums,
+        )  # fmt: skip
+    else:
+        _erf_plain(
+            k, t, x, y, lines, blocks, number, top, bottom, columns, aligned, weight, bias, mask, kind,
+            scales, digests, row_scales, row_digests, slot, state, token, constants, weights, place, group, sums,
+        )  # fmt: skip
