@@ -32,6 +32,19 @@ def test_table_equals_explicit_refits(columns: int) -> None:
         assert score.mse == pytest.approx(np.square(residual).mean(), rel=1e-8)
 
 
+def test_some_rows_are_left_out_against_all_others() -> None:
+    kernel, y = problem()
+    triangle, rows = LowerTriangle.from_dense(kernel, block=8), np.array([3, 8, 30])
+    score = select_diag_reg_full(triangle, y, [0.1], rows=rows).table[0]
+    residual = []
+    for out in rows:
+        rest = np.delete(np.arange(N), out)
+        inside = kernel[np.ix_(rest, rest)] + 0.1 * np.trace(kernel) / N * np.eye(N - 1)
+        residual.append(y[out] - kernel[out, rest] @ np.linalg.solve(inside, y[rest]))
+    assert score.mse == pytest.approx(np.square(residual).mean(), rel=1e-8)
+    assert score.accuracy == np.mean([np.sign(y[i] - r) == np.sign(y[i]) for i, r in zip(rows, residual, strict=True)])
+
+
 def test_same_choice_as_the_eigendecomposition_and_the_kernel_stays() -> None:
     kernel, y = problem()
     triangle = LowerTriangle.from_dense(kernel, block=8)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from textkernels.architecture import Architecture
 from textkernels.experiments.candidates import Candidate
 from textkernels.experiments.pooled import token_stack
+from textkernels.layers import Activation, Conv
 from textkernels.named_architectures import ACTIVATION_STDS, named_architecture
 
 ACTIVATIONS = tuple(ACTIVATION_STDS)
@@ -113,6 +114,13 @@ def passes(stacks: Iterable[Architecture]) -> list[tuple[Architecture, ...]]:
         if not stack.linear_tokens:
             found.setdefault(stack.token_layers[0], []).append(stack)
     return [tuple(group) for group in found.values()]
+
+
+def describe_pass(stacks: Sequence[Architecture]) -> str:
+    """What the stacks of one of ``passes`` have in common: their first layer, and the kind of activation."""
+    layers = stacks[0].token_layers
+    first = "convolution" if isinstance(layers[0], Conv) else "attention"
+    return f"{first} first, {next(layer.kind for layer in layers if isinstance(layer, Activation))}"
 
 
 def _with_heads(tokens: Iterable[TokenCandidate]) -> tuple[TokenCandidate, ...]:

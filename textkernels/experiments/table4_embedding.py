@@ -20,7 +20,7 @@ from textkernels.experiments.pair_tiles import PairTiles
 from textkernels.experiments.pooled import token_stack
 from textkernels.experiments.refit import refit
 from textkernels.experiments.table3 import KINDS, Outcome, Trial
-from textkernels.experiments.table4_candidates import TokenCandidate, by_tokens, passes
+from textkernels.experiments.table4_candidates import TokenCandidate, by_tokens, describe_pass, passes
 from textkernels.experiments.token_stacks import FeatureStack, PairStack
 from textkernels.experiments.validation import GridScore, Split, to_plain, validate
 from textkernels.selection import DIAG_REG_GRID
@@ -104,7 +104,7 @@ class Table4Embedding:
         return found
 
     def _tiles(self, group: Sequence[Architecture], role: str) -> PairTiles:
-        label = f"{self.name}, {len(group)} kernels, {role} texts"
+        label = f"{self.name}, {role} texts, {describe_pass(group)}"
         rows, columns = self.encoded[role], self.encoded["train"]
         return PairTiles(group, rows, columns, self.max_tokens, self.finished, self.progress, label)
 

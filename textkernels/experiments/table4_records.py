@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from textkernels.architecture import Architecture
 from textkernels.experiments.intervals import paired_difference, wilson_interval
 from textkernels.experiments.table3 import Outcome, Trial
 from textkernels.experiments.table4 import Table4
+from textkernels.experiments.table4_candidates import describe_pass
 from textkernels.experiments.table4_embedding import ROLES, Table4Embedding
-from textkernels.layers import Activation, Conv
 
 
 def table4_records(table: Table4) -> list[dict[str, Any]]:
@@ -75,20 +74,14 @@ def table4_passes(table: Table4) -> list[dict[str, Any]]:
                 {
                     "embedding": embedding.name,
                     "texts": texts,
-                    "kernels": 2 * len(tiles.stacks),
-                    "networks": _describe(tiles.stacks[0]),
+                    "networks": describe_pass(tiles.stacks),
+                    "token_stacks": len(tiles.stacks),
                     "token_pairs": cost.token_pairs,
                     "seconds": cost.seconds,
                     "peak_memory_gib": cost.peak_bytes / 2**30,
                 }
             )
     return found
-
-
-def _describe(stack: Architecture) -> str:
-    """Stacks of a pass begin alike and have one kind of activation."""
-    first = "convolution" if isinstance(stack.token_layers[0], Conv) else "attention"
-    return f"{first} first, {next(layer.kind for layer in stack.token_layers if isinstance(layer, Activation))}"
 
 
 def table4_details(table: Table4, origin: Mapping[str, Any], reductions: list[str]) -> dict[str, Any]:

@@ -172,7 +172,7 @@ def _costs(table: Table4) -> list[Block]:
             found["embedding"],
             found["texts"],
             found["networks"],
-            f"{found['kernels']}",
+            f"{found['token_stacks']}",
             f"{found['token_pairs']:.3g}",
             duration(found["seconds"]),
             f"{found['token_pairs'] / max(found['seconds'], 1e-9):.2g}",
@@ -180,7 +180,7 @@ def _costs(table: Table4) -> list[Block]:
         ]
         for found in table4_passes(table)
     ]
-    header = ["embedding", "texts", "networks", "kernels", "token pairs", "time", "pairs a second", "peak memory"]
+    header = ["embedding", "texts", "networks", "token stacks", "token pairs", "time", "pairs a second", "peak memory"]
     sums = []
     for name, embedding in table.embeddings.items():
         trials, outcomes = embedding.trials.values(), embedding.outcomes
@@ -188,8 +188,8 @@ def _costs(table: Table4) -> list[Block]:
         times = [sum(trial.seconds for trial in trials), sum(outcome.result["seconds"] for outcome in outcomes)]
         sums.append([name, str(len(trials)), *map(duration, times), f"{peak / 2**30:.1f} GiB"])
     return [
-        "Passes over token pairs; all networks of a pass share them, and those that differ only behind the pooling "
-        "share its kernels. Networks without convolutions need none.",
+        "Passes over token pairs, NNGP and NTK together. All networks of a pass share them, and networks that differ "
+        "only behind the pooling share the kernels of one token stack. Networks without convolutions need none.",
         Grid(header, passes),
         "Layers behind the pooling, regularizers and solutions:",
         Grid(["embedding", "candidates and kernels", "choosing", "testing", "peak memory"], sums),

@@ -85,7 +85,9 @@ def _seconds_per_candidate(table: Table4Embedding) -> float:
     n = len(table.encoded["train"])
     size = min(n, LARGEST)
     kernel = np.eye(size, dtype=np.float32)
-    start = time.perf_counter()
-    SingleCholesky.factor(kernel, 1.0, np.empty_like(kernel))
-    seconds = time.perf_counter() - start
-    return 2 * len(KINDS) * len(table.grid) * seconds * (n / size) ** 3
+    times = []
+    for _ in range(3):  # the first one starts the library's threads
+        start = time.perf_counter()
+        SingleCholesky.factor(kernel, 1.0, np.empty_like(kernel))
+        times.append(time.perf_counter() - start)
+    return 2 * len(KINDS) * len(table.grid) * min(times) * (n / size) ** 3

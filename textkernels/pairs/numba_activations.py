@@ -4,7 +4,22 @@ An affine step (the weights and bias of a convolution or dense layer) is always 
 nine tokens is too: its window is summed up on the way in, from nine lines given by their offsets. So is a pooling:
 its sums take the values instead of a block. For one convolution with pooling no block is written at all.
 
-See :mod:`textkernels.pairs.numba_rows` for blocks, rows and columns.
+relu: K <- s (sqrt(1 - c^2) + t c) / (2 pi), Theta <- Theta t / (2 pi), with s = sqrt(A_ii A'_jj), c = K / s and
+t = pi - arccos c. erf: K <- (2 / pi) arcsin(2 K / sqrt q), Theta <- (4 / pi) Theta / sqrt(q - 4 K^2), with
+q = (1 + 2 A_ii)(1 + 2 A'_jj). All versions of both have the arguments
+
+    k, t, x, y: scratch; the windowed ones sum up nine lines of x (for K) and y (for Theta) instead of reading k and t.
+    lines: their offsets, int64 (rows of a group, LINES).
+    blocks, number: where results go; see :mod:`textkernels.pairs.numba_rows`. The pooled ones add them to sums.
+    span: top, bottom, columns, and whether columns begin with 0 (where no block takes part).
+    step: weight, bias, kind: K <- weight K + bias and Theta <- K + weight Theta come first. Kind 0: no Theta wanted;
+        2: there was none; 3: no such step, and Theta wanted.
+    where: slot of scales, state of digests, token of row 0, place of weights.
+    tokens: scales, digests of columns, those of rows, mask of columns, weights of rows, CONSTANTS, sums over a group
+        of rows (2, width) and over all (2, pools, width). Scales are, of relu, the square roots of the variances and
+        in the next slot their inverses, 0 where the variance is; of erf 1 / sqrt(1 + 2 A), 0 where there is no token.
+        Equal digests (int32) mean equal states, which correlate exactly. Rounding would blur that: it cost 1e-4 in
+        Theta behind a relu, and more behind an erf of large variances.
 """
 
 from __future__ import annotations
@@ -15,9 +30,9 @@ import numpy as np
 
 from textkernels.pairs.arc_polynomials import ARCCOS, ARCSIN, SINE
 from textkernels.pairs.numba_access import held, read, write
-from textkernels.pairs.numba_rows import ONE, TWO, ZERO, beside, compiled, inlined, lying, settle, shift, start
+from textkernels.pairs.numba_program import LINES
+from textkernels.pairs.numba_rows import ALIGNED, ONE, TWO, ZERO, beside, compiled, inlined, lying, settle, shift, start
 
-LINES = 9  # rows of a window; shorter windows are filled up with a row of zeros
 PI, HALF_PI, TURN = np.float32(np.pi), np.float32(np.pi / 2), np.float32(1 / (2 * np.pi))
 TWO_BY_PI, FOUR_BY_PI = np.float32(2 / np.pi), np.float32(4 / np.pi)
 BELOW_ONE = np.float32(1 - 2**-23)
@@ -35,9 +50,9 @@ def window_lines(lines, blocks, source, top, bottom, half, zeros):
     """
     block = lying(blocks, source)
     for i in range(top, bottom):
-        for step in range(-4, 5):
+        for step in range(-(LINES // 2), LINES // 2 + 1):
             inside = -half <= step <= half
-            lines[i - top, step + 4] = beside(block, i, step) if inside else zeros + shift(block, i)
+            lines[i - top, step + LINES // 2] = beside(block, i, step) if inside else zeros
 
 
 @compiled
@@ -50,11 +65,11 @@ def product_lines(lines, distinct, entry, length, width, zero, top, bottom, half
         aligned: whether columns begin with 0 rather than where rows of blocks do.
     """
     for i in range(top, bottom):
-        left = 0 if aligned else (i + margin) % 16
-        for step in range(-4, 5):
+        left = 0 if aligned else (i + margin) % ALIGNED
+        for step in range(-(LINES // 2), LINES // 2 + 1):
             inside = -half <= step <= half and 0 <= i + step < length
             place = distinct[entry + i + step] if inside else zero
-            lines[i - top, step + 4] = place * width + left + (step if inside else 0) + 16
+            lines[i - top, step + LINES // 2] = place * width + left + (step if inside else 0) + ALIGNED
 
 
 @inlined
@@ -127,12 +142,9 @@ def _put(pooled, x, at, total, left, j, weight, value):
 
 
 def _make_relu(windowed: bool, pooled: bool) -> Any:
-    """See :func:`activate`."""
-
     @inlined
-    def columns_of(kind, k, t, x, y, at, line, columns, left, slope, level, turn, size, digest, one, more):
-        sizes, inverses, states, mask, p = one
-        sums, sums_ntk, weight = more
+    def row(kind, k, t, x, y, at, line, columns, left, slope, level, turn, size, digest, arrays, weight):
+        sizes, inverses, states, mask, p, sums, sums_ntk = arrays
         for j in range(columns):
             c = (slope * _entry(windowed, k, x, at, j, line) + level) * read(inverses, left + j)
             sine, factor = _relu(c, read(states, left + j) == digest, p)
@@ -152,12 +164,13 @@ def _make_relu(windowed: bool, pooled: bool) -> Any:
                 _put(pooled, k, at, sums, left, j, weight, scale * sine + first)
 
     @compiled
-    def relu(
-        k, t, x, y, lines, blocks, number, top, bottom, columns, aligned, weight, bias, mask, kind,
-        scales, digests, row_scales, row_digests, slot, state, token, constants, weights, place, group, sums,
-    ):  # fmt: skip
+    def relu(k, t, x, y, lines, blocks, number, span, step, where, tokens):
+        top, bottom, columns, aligned = span
+        weight, bias, kind = step
+        slot, state, token, place = where
+        scales, digests, row_scales, row_digests, mask, weights, constants, group, sums = tokens
         block = lying(blocks, number)
-        one = scales[slot], scales[slot + 1], digests[state], mask, _coefficients(constants)
+        arrays = scales[slot], scales[slot + 1], digests[state], mask, _coefficients(constants), group[0], group[1]
         if pooled:
             group[:] = ZERO
         for i in range(top, bottom):
@@ -165,16 +178,15 @@ def _make_relu(windowed: bool, pooled: bool) -> Any:
             at, left = start(block, i), 0 if aligned else shift(block, i)
             size, digest = row_scales[slot, token + i] * TURN, row_digests[state, token + i]
             slope, level = weight * row_scales[slot + 1, token + i], bias * row_scales[slot + 1, token + i]
-            more = group[0], group[1], weights[place, token + i]
-            turn = weight * TURN
+            turn, part = weight * TURN, weights[place, token + i]
             if kind == 0:
-                columns_of(0, k, t, x, y, at, line, columns, left, slope, level, turn, size, digest, one, more)
+                row(0, k, t, x, y, at, line, columns, left, slope, level, turn, size, digest, arrays, part)
             elif kind == 1:
-                columns_of(1, k, t, x, y, at, line, columns, left, slope, level, turn, size, digest, one, more)
+                row(1, k, t, x, y, at, line, columns, left, slope, level, turn, size, digest, arrays, part)
             elif kind == 2:
-                columns_of(2, k, t, x, y, at, line, columns, left, slope, level, turn, size, digest, one, more)
+                row(2, k, t, x, y, at, line, columns, left, slope, level, turn, size, digest, arrays, part)
             elif not windowed:
-                columns_of(3, k, t, x, y, at, line, columns, left, slope, level, turn, size, digest, one, more)
+                row(3, k, t, x, y, at, line, columns, left, slope, level, turn, size, digest, arrays, part)
         if pooled:
             settle(group, sums, place, 0)
             if kind:
@@ -184,12 +196,9 @@ def _make_relu(windowed: bool, pooled: bool) -> Any:
 
 
 def _make_erf(windowed: bool, pooled: bool) -> Any:
-    """See :func:`activate`."""
-
     @inlined
-    def columns_of(kind, k, t, x, y, at, line, columns, left, weight, bias, inverse, own, digest, one, more):
-        inverses, states, p = one
-        sums, sums_ntk, row_weight = more
+    def row(kind, k, t, x, y, at, line, columns, left, weight, bias, inverse, own, digest, arrays, part):
+        inverses, states, p, sums, sums_ntk = arrays
         for j in range(columns):
             cov = weight * _entry(windowed, k, x, at, j, line) + bias
             scale = inverse * read(inverses, left + j)
@@ -200,17 +209,17 @@ def _make_erf(windowed: bool, pooled: bool) -> Any:
                     tangent += weight * _entry(windowed, t, y, at, j, line)
                 elif kind == 3:
                     tangent = _entry(windowed, t, y, at, j, line)
-                tangent *= FOUR_BY_PI * scale / root
-                _put(pooled, t, at, sums_ntk, left, j, row_weight, tangent)
-            _put(pooled, k, at, sums, left, j, row_weight, TWO_BY_PI * arc)
+                _put(pooled, t, at, sums_ntk, left, j, part, tangent * (FOUR_BY_PI * scale / root))
+            _put(pooled, k, at, sums, left, j, part, TWO_BY_PI * arc)
 
     @compiled
-    def erf(
-        k, t, x, y, lines, blocks, number, top, bottom, columns, aligned, weight, bias, mask, kind,
-        scales, digests, row_scales, row_digests, slot, state, token, constants, weights, place, group, sums,
-    ):  # fmt: skip
+    def erf(k, t, x, y, lines, blocks, number, span, step, where, tokens):
+        top, bottom, columns, aligned = span
+        weight, bias, kind = step
+        slot, state, token, place = where
+        scales, digests, row_scales, row_digests, _, weights, constants, group, sums = tokens
         block = lying(blocks, number)
-        one = scales[slot], digests[state], _coefficients(constants)
+        arrays = scales[slot], digests[state], _coefficients(constants), group[0], group[1]
         if pooled:
             group[:] = ZERO
         for i in range(top, bottom):
@@ -218,15 +227,15 @@ def _make_erf(windowed: bool, pooled: bool) -> Any:
             at, left = start(block, i), 0 if aligned else shift(block, i)
             inverse, digest = row_scales[slot, token + i], row_digests[state, token + i]
             own = inverse * inverse * (TWO - inverse * inverse)  # 1 - (2 A / (1 + 2 A))^2
-            more = group[0], group[1], weights[place, token + i]
+            part = weights[place, token + i]
             if kind == 0:
-                columns_of(0, k, t, x, y, at, line, columns, left, weight, bias, inverse, own, digest, one, more)
+                row(0, k, t, x, y, at, line, columns, left, weight, bias, inverse, own, digest, arrays, part)
             elif kind == 1:
-                columns_of(1, k, t, x, y, at, line, columns, left, weight, bias, inverse, own, digest, one, more)
+                row(1, k, t, x, y, at, line, columns, left, weight, bias, inverse, own, digest, arrays, part)
             elif kind == 2:
-                columns_of(2, k, t, x, y, at, line, columns, left, weight, bias, inverse, own, digest, one, more)
+                row(2, k, t, x, y, at, line, columns, left, weight, bias, inverse, own, digest, arrays, part)
             elif not windowed:
-                columns_of(3, k, t, x, y, at, line, columns, left, weight, bias, inverse, own, digest, one, more)
+                row(3, k, t, x, y, at, line, columns, left, weight, bias, inverse, own, digest, arrays, part)
         if pooled:
             settle(group, sums, place, 0)
             if kind:
@@ -235,73 +244,7 @@ def _make_erf(windowed: bool, pooled: bool) -> Any:
     return erf
 
 
-_relu_plain, _relu_pooled = _make_relu(False, False), _make_relu(False, True)
-_relu_window, _relu_window_pooled = _make_relu(True, False), _make_relu(True, True)
-_erf_plain, _erf_pooled = _make_erf(False, False), _make_erf(False, True)
-_erf_window, _erf_window_pooled = _make_erf(True, False), _make_erf(True, True)
-
-
-@compiled
-def activate(
-    relu, windowed, pooled, k, t, x, y, lines, blocks, number, top, bottom, columns, aligned, weight, bias, mask, kind,
-    scales, digests, row_scales, row_digests, slot, state, token, constants, weights, place, group, sums,
-):  # fmt: skip
-    """An activation behind an affine step, in place or from a window to another block or to a pooling.
-
-    relu: K <- s (sqrt(1 - c^2) + t c) / (2 pi), Theta <- Theta t / (2 pi), with s = sqrt(A_ii A'_jj), c = K / s and
-    t = pi - arccos c. erf: K <- (2 / pi) arcsin(2 K / sqrt q), Theta <- (4 / pi) Theta / sqrt(q - 4 K^2), with
-    q = (1 + 2 A_ii)(1 + 2 A'_jj).
-
-    Args:
-        relu: or erf.
-        windowed: whether K and Theta are the sums of nine ``lines`` of x and y, offsets (rows of a group, LINES).
-        pooled: whether values go to ``sums``, weighted with ``weights[place]``, rather than to block ``number``.
-        aligned: whether columns begin with 0 (no block takes part).
-        weight, bias, kind: K <- weight K + bias and Theta <- K + weight Theta come first. Kind 0: no Theta wanted;
-            2: there was none; 3: no such step, and Theta wanted.
-        scales, row_scales: from ``slot`` on, for columns and rows; of relu the square roots of the variances and
-            their inverses, 0 where the variance is; of erf 1 / sqrt(1 + 2 A), 0 where there is no token.
-        digests, row_digests: at ``state`` int32, of the states of columns and rows. Equal states correlate exactly,
-            which rounding would blur: 1e-4 in Theta behind a relu, and more behind an erf of large variances.
-        constants: CONSTANTS.
-    """
-    if relu and windowed and pooled:
-        _relu_window_pooled(
-            k, t, x, y, lines, blocks, number, top, bottom, columns, aligned, weight, bias, mask, kind,
-            scales, digests, row_scales, row_digests, slot, state, token, constants, weights, place, group, sums,
-        )  # fmt: skip
-    elif relu and windowed:
-        _relu_window(
-            k, t, x, y, lines, blocks, number, top, bottom, columns, aligned, weight, bias, mask, kind,
-            scales, digests, row_scales, row_digests, slot, state, token, constants, weights, place, group, sums,
-        )  # fmt: skip
-    elif relu and pooled:
-        _relu_pooled(
-            k, t, x, y, lines, blocks, number, top, bottom, columns, aligned, weight, bias, mask, kind,
-            scales, digests, row_scales, row_digests, slot, state, token, constants, weights, place, group, sums,
-        )  # fmt: skip
-    elif relu:
-        _relu_plain(
-            k, t, x, y, lines, blocks, number, top, bottom, columns, aligned, weight, bias, mask, kind,
-            scales, digests, row_scales, row_digests, slot, state, token, constants, weights, place, group, sums,
-        )  # fmt: skip
-    elif windowed and pooled:
-        _erf_window_pooled(
-            k, t, x, y, lines, blocks, number, top, bottom, columns, aligned, weight, bias, mask, kind,
-            scales, digests, row_scales, row_digests, slot, state, token, constants, weights, place, group, sums,
-        )  # fmt: skip
-    elif windowed:
-        _erf_window(
-            k, t, x, y, lines, blocks, number, top, bottom, columns, aligned, weight, bias, mask, kind,
-            scales, digests, row_scales, row_digests, slot, state, token, constants, weights, place, group, sums,
-        )  # fmt: skip
-    elif pooled:
-        _erf_pooled(
-            k, t, x, y, lines, blocks, number, top, bottom, columns, aligned, weight, bias, mask, kind,
-            scales, digests, row_scales, row_digests, slot, state, token, constants, weights, place, group, sums,
-        )  # fmt: skip
-    else:
-        _erf_plain(
-            k, t, x, y, lines, blocks, number, top, bottom, columns, aligned, weight, bias, mask, kind,
-            scales, digests, row_scales, row_digests, slot, state, token, constants, weights, place, group, sums,
-        )  # fmt: skip
+relu, relu_pooled = _make_relu(False, False), _make_relu(False, True)
+relu_window, relu_window_pooled = _make_relu(True, False), _make_relu(True, True)
+erf, erf_pooled = _make_erf(False, False), _make_erf(False, True)
+erf_window, erf_window_pooled = _make_erf(True, False), _make_erf(True, True)

@@ -21,8 +21,7 @@ from textkernels.processors import count_processors, single_threaded_blas
 
 PANEL = 1024  # columns of a panel, or one document if that is longer
 CACHE = 3 << 18  # bytes of rows that blocks may keep before panels get narrower, down to half: most of a second level
-CHUNK = 1024  # tokens whose products with a panel are made at once, less for wide panels
-PRODUCT = 1 << 21  # entries of these products, at most: 8 MB
+PRODUCT = 1 << 21  # entries of the products of a chunk of tokens with a panel, at most: 8 MB
 TASK = 1 << 23  # token pairs that a thread does in one go, about 10 ms
 MEMORY = 2 << 30  # bytes of attention weights that are kept
 ALL = 1 << 40  # column documents
@@ -165,12 +164,12 @@ class NumbaEngine:
             for first, last in _parts(columns.lengths, across)
         ]
         widest = max(panel.width for _, panel in panels)
-        chunk = min(CHUNK, max(64, PRODUCT // widest))
+        most = max(64, PRODUCT // widest)
         total = int(rows.lengths.sum()) * sum(panel.width for _, panel in panels)
         size = min(TASK, total // (8 * count_processors()) + 1) // widest
         tasks = []
         for top, bottom in _parts(rows.lengths, max(size, 1)):
-            packed = pack_rows(rows.traits, rows.index[top:bottom], chunk)
+            packed = pack_rows(rows.traits, rows.index[top:bottom], program.margin, most)
             for left, panel in panels:
                 if not symmetric or left < bottom:
                     shift = top - left if symmetric else ALL

@@ -26,7 +26,7 @@ from textkernels.pairs.numba_products import STRIP, multiply, to_strips
 from textkernels.pairs.numba_program import Program, content_share
 from textkernels.pairs.numba_traits import Traits
 
-PRODUCT = 1 << 20  # entries of the products of a chunk of tokens with the document
+PRODUCT = 1 << 20  # entries of the products of a chunk of tokens with the document, at most
 SCORE_ENTRIES = 1 << 18  # of the score matrix at a time: 1 MB
 
 
@@ -75,8 +75,8 @@ class _Meeting:
         self.traits.identity[0] = document_digest(exact)
         every = np.array([0])
         self.panel = pack_panel(self.program, self.traits, every)
-        self.chunk = max(64, PRODUCT // self.panel.width)
-        self.rows = pack_rows(self.traits, every, self.chunk)
+        self.most = max(64, PRODUCT // self.panel.width)
+        self.rows = pack_rows(self.traits, every, self.program.margin, self.most)
         columns = np.array([part.shape[1] for part in self.traits.positions], np.int64)
         self.plan, size = plan_of(self.program, self.length, self.panel.width, columns, frame.tangent, ntk=False)
         self.work = scratch(self.plan, size, self.rows, self.panel)
@@ -194,7 +194,7 @@ class _Meeting:
         every = np.array([0])
         panel = pack_panel(self.program, self.traits, every)
         self.panel.positions[:] = panel.positions
-        self.rows.positions[:] = pack_rows(self.traits, every, self.chunk).positions
+        self.rows.positions[:] = pack_rows(self.traits, every, self.program.margin, self.most).positions
         place_positions(self.plan, self.panel, self.work)
         return np.sum(mixed.astype(np.float64) ** 2, axis=1)
 

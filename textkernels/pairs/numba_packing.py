@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from textkernels.features import FeatureState
+from textkernels.pairs.numba_activations import CONSTANTS
 from textkernels.pairs.numba_pass import Panel, Plan, Rows, Work
 from textkernels.pairs.numba_products import ROWS, STRIP
-from textkernels.pairs.numba_program import Program
+from textkernels.pairs.numba_program import ALIGNED, GROUP, LINES, Program
 from textkernels.pairs.numba_traits import Traits
+
+LARGE_CHUNK, SMALL_CHUNK = 4096, 512  # tokens whose products with a panel are made at once
+UNLIKE = 0.75  # share of distinct tokens above which chunks are small
 
 
 class Tangent(NamedTuple):
@@ -59,6 +64,7 @@ def plan_of(
         reach=np.array([operations[stage == s, 2].max(initial=0) for s in range(program.stages)], np.int64),
         blocks=layout.blocks,
         attention=layout.attention,
+        zeros=layout.zeros,
         shares=np.array(shares, np.float32).reshape(len(layers), 2),
         in_values=np.array([bool(layer.positions and layer.positions.in_values) for layer in layers]),
         strengths=np.array([(layer.qk * layer.ov) ** 2 for layer in layers], np.float64),
@@ -71,26 +77,31 @@ def plan_of(
     return plan, layout.size
 
 
-def pack_rows(traits: Traits, documents: np.ndarray, chunk_tokens: int) -> Rows:
-    """Row documents, with the distinct tokens of every ``chunk_tokens`` tokens.
+def pack_rows(traits: Traits, documents: np.ndarray, margin: int, most: int) -> Rows:
+    """Row documents in chunks of at most ``most`` distinct tokens.
 
-    Words repeat, so that a chunk of reviews has products with the panel for a third of its tokens only.
+    Words repeat, so that thousands of tokens of reviews have products with the panel for a third of them only; where
+    they do not, small chunks stay in a nearer cache.
     """
     tokens = traits.tokens(documents)
+    states = traits.states[tokens]
     starts = np.concatenate([[0], np.cumsum(traits.lengths[documents])]).astype(np.int64)
-    chunks = np.append(np.arange(0, max(len(tokens), 1), chunk_tokens), len(tokens)).astype(np.int64)
-    chosen, places = [], []
-    for first, last in zip(chunks[:-1], chunks[1:], strict=True):
-        _, index, inverse = np.unique(traits.states[tokens[first:last]], return_index=True, return_inverse=True)
-        chosen.append(tokens[first:last][index])
+    chunks = _chunks(states, most)
+    chosen, places, entries = [], [], []
+    for first, last in pairwise(chunks):
+        low, high = max(first - margin, 0), min(last + margin, len(tokens))
+        _, index, inverse = np.unique(states[low:high], return_index=True, return_inverse=True)
+        entries.append(sum(map(len, places)) - low)
+        chosen.append(tokens[low:high][index])
         places.append(inverse.reshape(-1))
     distinct = np.concatenate(chosen)
     columns = [part.shape[1] for part in traits.positions]
     offsets = np.cumsum([0, *(len(tokens) * many for many in columns)])[:-1]
     return Rows(
         starts=starts,
-        chunks=chunks,
+        chunks=np.array(chunks, np.int64),
         distinct=np.concatenate(places).astype(np.int64),
+        entries=np.array(entries, np.int64),
         firsts=np.cumsum([0, *map(len, chosen)]).astype(np.int64),
         features=traits.features[distinct].reshape(-1),
         tangents=traits.tangents[distinct].reshape(-1),
@@ -103,6 +114,18 @@ def pack_rows(traits: Traits, documents: np.ndarray, chunk_tokens: int) -> Rows:
         ties=traits.ties,
         tie_starts=traits.tie_starts.take(documents, axis=1),
     )
+
+
+def _chunks(states: np.ndarray, most: int) -> list[int]:
+    """Where chunks begin, and the number of tokens."""
+    bounds = [0]
+    while bounds[-1] < len(states):
+        ahead = states[bounds[-1] : bounds[-1] + LARGE_CHUNK]
+        first = np.sort(np.unique(ahead, return_index=True)[1])
+        few = SMALL_CHUNK if len(first) > UNLIKE * len(ahead) else LARGE_CHUNK
+        size = first[most] if len(first) > most else len(ahead)
+        bounds.append(bounds[-1] + int(min(size, few)))
+    return bounds
 
 
 def panel_columns(program: Program, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -147,14 +170,17 @@ def scratch(plan: Plan, size: int, rows: Rows, panel: Panel) -> Work:
     """Scratch for one thread."""
     pools = len(panel.weights)
     attention = (len(plan.attention), 2, panel.width)
-    product = ((int(np.diff(rows.firsts).max()) + ROWS - 1) * panel.width,)
+    many = int(np.diff(rows.firsts).max()) + ROWS - 1
+    product = (many + 1) * panel.width + 2 * ALIGNED
     return Work(
         k=_zeros(size),
         t=_zeros(size if plan.ntk else 1),
-        product=np.empty(product, np.float32),
-        product_ntk=np.empty(product if plan.ntk and plan.tangent == 2 else (1,), np.float32),
-        chunk=np.zeros(2, np.int64),
-        group=np.zeros(panel.width, np.float32),
+        product=_zeros(product),
+        product_ntk=_zeros(product if plan.ntk and plan.tangent == 2 else 1),
+        chunk=np.array([0, 0, 0, many], np.int64),
+        lines=np.zeros((GROUP, LINES), np.int64),
+        constants=CONSTANTS,
+        group=np.zeros((2, panel.width), np.float32),
         sums=np.zeros((2, pools, panel.width)),
         correlation=np.zeros(attention),
         factors=np.zeros(attention, np.float32),

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numba as nb
 import numpy as np
 
+from textkernels.pairs import numba_activations as activation
 from textkernels.pairs import numba_rows as row
 from textkernels.pairs.numba_products import STRIP, multiply
 from textkernels.pairs.numba_program import CODE, GROUP, PRODUCT_ROWS
@@ -26,7 +27,7 @@ class Plan(NamedTuple):
     Args:
         operations: int64 (count, 12), the integers of ``Operation``; parameters: float32 (count, 2), its numbers.
         stages: first operation of each stage, and their number; reach: largest lag of each stage.
-        blocks, attention: as in ``Layout``.
+        blocks, attention, zeros: as in ``Layout``.
         shares: float32 (attentions, 2), of K and R under the interpolation.
         in_values, strengths: of each attention: whether values see positions, and (qk ov)^2 in float64.
         margin, lead: half a window; free columns on either side.
@@ -40,6 +41,7 @@ class Plan(NamedTuple):
     reach: np.ndarray
     blocks: np.ndarray
     attention: np.ndarray
+    zeros: int
     shares: np.ndarray
     in_values: np.ndarray
     strengths: np.ndarray
@@ -55,8 +57,9 @@ class Rows(NamedTuple):
 
     Args:
         starts: first token of each document, and their number.
-        chunks: first token of each chunk whose products are made at once, and their number.
-        distinct: place of each token among the distinct ones of its chunk.
+        chunks: first token of each chunk whose products are made at once, and the number of tokens.
+        distinct: places of the tokens of a chunk, and of half a window around it, among its distinct ones.
+        entries: of each chunk, what to add to a token to get its place in ``distinct``.
         firsts: first distinct token of each chunk among those of ``features``, and their number.
         features, tangents: of distinct tokens, for K and Theta, flat; dims: columns of each.
         scales: float32 (slots, tokens); digests: int32 (digests, tokens); weights: float32 (pools, tokens).
@@ -68,6 +71,7 @@ class Rows(NamedTuple):
     starts: np.ndarray
     chunks: np.ndarray
     distinct: np.ndarray
+    entries: np.ndarray
     firsts: np.ndarray
     features: np.ndarray
     tangents: np.ndarray
@@ -114,9 +118,12 @@ class Work(NamedTuple):
 
     Args:
         k, t: blocks of K and Theta, float32, see ``Layout``; t has one entry where Theta is not wanted.
-        product, product_ntk: products of the distinct tokens of a chunk with the panel, (distinct + 5, width).
-        chunk: first token of that chunk and of the next, int64 (2,).
-        group: float32 (width,), sums over a group of rows; sums: float64 (2, pools, width), over all.
+        product, product_ntk: products of the distinct tokens of a chunk with the panel, rows of ``width`` from entry
+            ALIGNED on, five more for the sake of ``multiply``, and one of zeros.
+        chunk: first token of that chunk and of the next, its entry, and which row is zero, int64 (4,).
+        lines: int64 (GROUP, LINES), offsets of windows.
+        constants: of activations.
+        group: float32 (2, width), sums over a group of rows; sums: float64 (2, pools, width), over all.
         correlation: float64 (attentions, 2, width); factors: float32, the same shape.
     """
 
@@ -125,6 +132,8 @@ class Work(NamedTuple):
     product: np.ndarray
     product_ntk: np.ndarray
     chunk: np.ndarray
+    lines: np.ndarray
+    constants: np.ndarray
     group: np.ndarray
     sums: np.ndarray
     correlation: np.ndarray
@@ -161,6 +170,7 @@ def run_stage(plan, rows, panel, work, document, stage, count, width):
     """
     operations, parameters, blocks, lead, ntk = plan.operations, plan.parameters, plan.blocks, plan.lead, plan.ntk
     k, t, mask, scales, row_scales = work.k, work.t, panel.mask, panel.scales, rows.scales
+    tokens = scales, panel.digests, row_scales, rows.digests, mask, rows.weights, work.constants, work.group, work.sums
     token = rows.starts[document]
     length = rows.starts[document + 1] - token
     end, columns = length + plan.margin, width - lead
@@ -170,63 +180,77 @@ def run_stage(plan, rows, panel, work, document, stage, count, width):
             top, bottom = max(time - lag, -plan.margin), min(time + GROUP - lag, end)
             first, last = max(top, 0), min(bottom, length)
             code, source, target = operations[place, CODE_OF], operations[place, FROM], operations[place, TO]
+            half, number = operations[place, HALF], operations[place, NUMBER]
+            makes = code in (SOURCE, WINDOW, ATTENDED, CORRELATED) or (code in (RELU, ERF) and half >= 0 and number < 0)
             if code == COPY:
                 if top < bottom:
                     row.copy(k, blocks, source, target, top, bottom, columns)
                     if ntk:
                         row.copy(t, blocks, source, target, top, bottom, columns)
                 continue
-            if top < bottom and (top < 0 or bottom > length) and code in (SOURCE, WINDOW, ATTENDED, CORRELATED):
+            if top < bottom and (top < 0 or bottom > length) and makes:
                 _clear(k, t, blocks, target, top, bottom, length, columns, ntk)
             if first >= last:
                 continue
             weight, bias = parameters[place, 0], parameters[place, 1]
             kind = operations[place, KIND] if ntk else 0
-            slot, digest, number = operations[place, SLOT], operations[place, DIGEST], operations[place, NUMBER]
-            if code == SOURCE:
+            slot = operations[place, SLOT]
+            if code in (RELU, ERF):
+                step = weight, bias, kind if kind or not ntk else 3
+                where = slot, operations[place, DIGEST], token, max(number, 0)
+                while first < last:
+                    stop, x = last, k
+                    if half >= 0 and source < 0:
+                        if not work.chunk[0] <= token + first < work.chunk[1]:
+                            _multiply_features(plan, rows, panel, work, token + first)
+                        stop, x = min(last, work.chunk[1] - token), work.product
+                        activation.product_lines(
+                            work.lines, rows.distinct, token + work.chunk[2], length, panel.width, work.chunk[3], first,
+                            stop, half, plan.margin, number >= 0,
+                        )  # fmt: skip
+                    elif half >= 0:
+                        activation.window_lines(work.lines, blocks, source, first, stop, half, plan.zeros)
+                    span = first, stop, columns, half >= 0 and source < 0 and number >= 0
+                    if code == RELU and half >= 0 and number >= 0:
+                        activation.relu_window_pooled(k, t, x, t, work.lines, blocks, target, span, step, where, tokens)
+                    elif code == RELU and half >= 0:
+                        activation.relu_window(k, t, x, t, work.lines, blocks, target, span, step, where, tokens)
+                    elif code == RELU and number >= 0:
+                        activation.relu_pooled(k, t, x, t, work.lines, blocks, target, span, step, where, tokens)
+                    elif code == RELU:
+                        activation.relu(k, t, x, t, work.lines, blocks, target, span, step, where, tokens)
+                    elif half >= 0 and number >= 0:
+                        activation.erf_window_pooled(k, t, x, t, work.lines, blocks, target, span, step, where, tokens)
+                    elif half >= 0:
+                        activation.erf_window(k, t, x, t, work.lines, blocks, target, span, step, where, tokens)
+                    elif number >= 0:
+                        activation.erf_pooled(k, t, x, t, work.lines, blocks, target, span, step, where, tokens)
+                    else:
+                        activation.erf(k, t, x, t, work.lines, blocks, target, span, step, where, tokens)
+                    first = stop
+            elif code == SOURCE:
                 inside = work.chunk[0] <= token + first and token + last <= work.chunk[1]
                 if inside and (not ntk or operations[place, FRESH] == 1):
                     row.fetch(
-                        k,
-                        blocks,
-                        target,
-                        first,
-                        last,
-                        columns,
-                        work.product,
-                        rows.distinct,
-                        panel.width,
-                        token,
-                        row.ONE,
-                    )
+                        k, blocks, target, first, last, columns, work.product, rows.distinct, token + work.chunk[2],
+                        panel.width, row.ONE,
+                    )  # fmt: skip
                 else:
                     _bring(plan, rows, panel, work, target, first, last, columns, token, operations[place, FRESH] == 1)
             elif code == WINDOW:
-                half = operations[place, HALF]
                 row.window_sum(k, blocks, source, target, first, last, columns, half)
                 if ntk and operations[place, FRESH] == 0:
                     row.window_sum(t, blocks, source, target, first, last, columns, half)
             elif code == AFFINE:
                 row.affine(k, t, blocks, target, first, last, columns, weight, bias, mask, kind)
-            elif code == RELU:
-                row.relu(
-                    k, t, blocks, target, first, last, columns, weight, bias, mask, kind if kind or not ntk else 3,
-                    scales, panel.digests, row_scales, rows.digests, slot, digest, token,
-                )  # fmt: skip
-            elif code == ERF:
-                row.erf(
-                    k, t, blocks, target, first, last, columns, weight, bias, mask, kind if kind or not ntk else 3,
-                    scales, panel.digests, row_scales, rows.digests, slot, digest, token,
-                )  # fmt: skip
             elif code == NORM:
                 row.normalize(k, blocks, target, first, last, columns, scales, row_scales, slot, token)
                 if ntk:
                     row.normalize(t, blocks, target, first, last, columns, scales, row_scales, slot, token)
             elif code == MIX:
-                other = operations[place, OTHER]
-                row.mix(k, blocks, other, target, first, last, columns, weight)
+                row.mix(k, blocks, operations[place, OTHER], target, first, last, columns, weight)
                 if ntk:
-                    row.mix(t, blocks, other, target, first, last, columns, weight)
+                    row.mix(t, blocks, operations[place, OTHER], target, first, last, columns, weight)
             elif code == POOL:
                 row.pool(k, blocks, source, first, last, columns, rows.weights, token, number, work.group, work.sums, 0)
                 if ntk:
@@ -252,31 +276,21 @@ def _clear(k, t, blocks, target, top, bottom, length, columns, ntk):
 @compiled
 def _bring(plan, rows, panel, work, target, top, bottom, columns, token, fresh):
     """Rows of the first block, whose products are made for all distinct tokens of a chunk at once."""
-    first = top
+    first, blocks = top, plan.blocks
     while first < bottom:
         if not work.chunk[0] <= token + first < work.chunk[1]:
             _multiply_features(plan, rows, panel, work, token + first)
-        last = min(bottom, work.chunk[1] - token)
+        last, entry = min(bottom, work.chunk[1] - token), token + work.chunk[2]
         row.fetch(
-            work.k, plan.blocks, target, first, last, columns, work.product, rows.distinct, panel.width, token, row.ONE
+            work.k, blocks, target, first, last, columns, work.product, rows.distinct, entry, panel.width, row.ONE
         )
         if plan.ntk and plan.tangent > 0:
             product = work.product if plan.tangent == 1 else work.product_ntk
             row.fetch(
-                work.t,
-                plan.blocks,
-                target,
-                first,
-                last,
-                columns,
-                product,
-                rows.distinct,
-                panel.width,
-                token,
-                plan.ratio,
+                work.t, blocks, target, first, last, columns, product, rows.distinct, entry, panel.width, plan.ratio
             )
         elif plan.ntk and not fresh:
-            row.clear(work.t, plan.blocks, target, first, last, columns)
+            row.clear(work.t, blocks, target, first, last, columns)
         first = last
 
 
@@ -354,17 +368,17 @@ def _end(plan, rows, panel, work, document, place, top, bottom, length, count, w
 def _multiply_features(plan, rows, panel, work, token):
     """Products of all distinct tokens of a chunk with the panel."""
     chunk = np.searchsorted(rows.chunks, token, side="right") - 1
-    work.chunk[0], work.chunk[1] = rows.chunks[chunk], rows.chunks[chunk + 1]
+    work.chunk[0], work.chunk[1], work.chunk[2] = rows.chunks[chunk], rows.chunks[chunk + 1], rows.entries[chunk]
     first, many = rows.firsts[chunk], rows.firsts[chunk + 1] - rows.firsts[chunk]
     strips = panel.width // STRIP
     dim, other = rows.dims
     multiply(
-        work.product, 0, panel.width, STRIP, rows.features, first * dim, dim, 1, 0, 0,
+        work.product, row.ALIGNED, panel.width, STRIP, rows.features, first * dim, dim, 1, 0, 0,
         panel.features, 0, dim * STRIP, many, dim, strips, False,
     )  # fmt: skip
     if plan.ntk and plan.tangent == 2:
         multiply(
-            work.product_ntk, 0, panel.width, STRIP, rows.tangents, first * other, other, 1, 0, 0,
+            work.product_ntk, row.ALIGNED, panel.width, STRIP, rows.tangents, first * other, other, 1, 0, 0,
             panel.tangents, 0, other * STRIP, many, other, strips, False,
         )  # fmt: skip
 

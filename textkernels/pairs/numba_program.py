@@ -16,6 +16,8 @@ import numpy as np
 from textkernels.pairs.graph import Node, TokenGraph
 from textkernels.pairs.numba_products import STRIP
 
+LINES = 9  # rows of a window that an activation takes along, at most
+
 GROUP = 16  # rows that one operation does in a row: dispatch costs as much as a row of work
 ALIGNED = 16  # floats in a cache line
 PRODUCT_ROWS = 48  # rows of a block that meet attention weights at a time
@@ -33,12 +35,12 @@ class Operation(NamedTuple):
     Args:
         code: see CODES; ``stage``: in which it runs.
         lag: rows by which it runs behind the first block of the stage.
-        source, other, target: blocks, by number.
-        half: of the window, in rows.
+        source, other, target: blocks, by number. -1: none; for the source of a window, the products of features.
+        half: of the window, in rows; -1: no window.
         slot: of the variances of tokens; ``digest``: of their digests.
         fresh: of ``source`` and ``window``: 1 where there is no Theta yet and nobody looks for it.
         affine: whether K <- weight K + bias, Theta <- K + weight Theta is part of it; 2 where there is no Theta yet.
-        place: which attention or pooling.
+        place: which attention or pooling; of an activation, a pooling that takes its values instead of a block.
         weight, bias: parameters, squares of standard deviations or shares.
     """
 
@@ -48,7 +50,7 @@ class Operation(NamedTuple):
     source: int = -1
     other: int = -1
     target: int = -1
-    half: int = 0
+    half: int = -1
     slot: int = -1
     digest: int = -1
     fresh: int = 0
@@ -83,10 +85,12 @@ class Layout(NamedTuple):
         blocks: int64 (blocks, 5), as :mod:`textkernels.pairs.numba_rows` wants them.
         attention: int64 (attentions, 4): where rows on their way into attention weights lie, those on their way out,
             K G'^T, and how many rows that has.
+        zeros: where a line of zeros is.
     """
 
     blocks: np.ndarray
     attention: np.ndarray
+    zeros: int
     size: int
 
 
@@ -148,7 +152,8 @@ class Program:
             width: columns, a multiple of STRIP.
             position_columns: explicit position columns of each attention, int64.
         """
-        at, blocks = self.lead, []
+        zeros = ALIGNED
+        at, blocks = _aligned(zeros + width + 2 * self.lead), []
         for block in self.blocks:
             count = _aligned(longest + 2 * self.margin) if block.whole else block.rows
             stride = width + ALIGNED - 1 if block.skewed else width
@@ -159,7 +164,7 @@ class Program:
             chunk, deep = (PRODUCT_ROWS + 6) * width, longest + int(columns) + 6
             attention[place] = at, at + chunk, at + 2 * chunk, deep
             at += 2 * chunk + deep * width
-        return Layout(np.array(blocks, np.int64).reshape(len(blocks), 5), attention, at + self.lead)
+        return Layout(np.array(blocks, np.int64).reshape(len(blocks), 5), attention, zeros, at + self.lead)
 
     def _size_blocks(self) -> None:
         """Rows that have to be kept until the last of their readers has passed."""
@@ -167,7 +172,7 @@ class Program:
             for source in (operation.source, operation.other):
                 if source >= 0 and self.blocks[source].stage == operation.stage:
                     block = self.blocks[source]
-                    need = GROUP + operation.lag - block.lag + operation.half
+                    need = GROUP + operation.lag - block.lag + max(operation.half, 0)
                     block.rows = max(block.rows, _aligned(need) if block.skewed else -(-need // GROUP) * GROUP)
 
     def _add(self, name: str, stage: int, lag: int, **fields: Any) -> None:
@@ -209,9 +214,19 @@ class Program:
         return len(self.scales) - len(kinds)
 
     def _source(self, place: int, node: Node, stage: int) -> None:
-        readers = [other.kind for other in self.graph.nodes if place in other.inputs]
-        fresh = int(self.fresh and set(readers) <= {"conv", "dense"})
-        self._add("source", stage, 0, target=self._new(place, stage, 0), fresh=fresh)
+        target = self._new(place, stage, 0)
+        if not all(self._takes_products(reader) for reader in self._readers_of(0)):
+            fresh = int(self.fresh and all(self.graph.nodes[i].kind in ("conv", "dense") for i in self._readers_of(0)))
+            self._add("source", stage, 0, target=target, fresh=fresh)
+
+    def _readers_of(self, place: int) -> list[int]:
+        return [i for i, node in enumerate(self.graph.nodes) if place in node.inputs]
+
+    def _takes_products(self, place: int) -> bool:
+        """Whether a node is a convolution that an activation can take along, straight from products of features."""
+        node, readers = self.graph.nodes[place], self._readers_of(place)
+        fused = len(readers) == 1 and self.graph.nodes[readers[0]].kind in ("relu", "erf")
+        return self.fresh and node.kind == "conv" and node.inputs == (0,) and node.layer.width <= LINES and fused
 
     def _conv(self, place: int, node: Node, stage: int) -> None:
         source, lag = self._read(node.inputs[0], stage)
@@ -236,14 +251,26 @@ class Program:
         self._activation(place, node, stage, self._slots(node.inputs[0], "erf"))
 
     def _activation(self, place: int, node: Node, stage: int, slot: int) -> None:
+        """An activation takes an affine step before it along, and a window before that: fewer passes over rows."""
         target = self._change(place, node.inputs[0], stage)
-        fields = {"target": target, "slot": slot, "digest": self.digests.index(place)}
-        before = self.operations[-1]
-        if before.code == CODE["affine"] and before.target == target:
-            # The activation takes the affine step along: one pass over the row less.
-            self.operations.pop()
-            fields |= {"affine": before.affine, "weight": before.weight, "bias": before.bias}
+        fields: dict[str, Any] = {"target": target, "slot": slot, "digest": self.digests.index(place), "place": -1}
+        if self._last("affine", target):
+            step = self.operations.pop()
+            fields |= {"affine": step.affine, "weight": step.weight, "bias": step.bias}
+            if self._last("window", target) and 2 * self.operations[-1].half < LINES:
+                window = self.operations.pop()
+                products = self._takes_products(node.inputs[0]) and self._sourceless
+                fields |= {"source": -1 if products else window.source, "half": window.half}
         self._add(node.kind, stage, self.blocks[target].lag, **fields)
+
+    @property
+    def _sourceless(self) -> bool:
+        return not any(operation.code == CODE["source"] for operation in self.operations)
+
+    def _last(self, name: str, target: int) -> bool:
+        """Whether the last operation was this one, on this block."""
+        last = self.operations[-1] if self.operations else None
+        return last is not None and last.code == CODE[name] and last.target == target
 
     def _norm(self, place: int, node: Node, stage: int) -> None:
         target = self._change(place, node.inputs[0], stage)
@@ -276,7 +303,11 @@ class Program:
         if self.own and node.layer is not None:
             self.kept[place] = self._keep(node.inputs[0])
         block, lag = self._read(node.inputs[0], stage)
-        self._add("pool", stage, lag, source=block, place=self.pools.index(place))
+        number = self.pools.index(place)
+        if self._readers[node.inputs[0]] == 1 and (self._last("relu", block) or self._last("erf", block)):
+            self.operations[-1] = self.operations[-1]._replace(place=number)
+        else:
+            self._add("pool", stage, lag, source=block, place=number)
 
 
 def content_share(layer: Any) -> float:
