@@ -29,7 +29,7 @@ setup: $(VENV)/.installed-all
 
 # The model is written whole or not at all, so its folder is proof of a finished fit.
 $(DEMO_MODEL): | $(VENV)/.installed-demo
-	$(BIN)/textkernels fit bundled:imdb --embedding word2vec --limit 10000 --model $@
+	$(BIN)/textkernels fit bundled:imdb --embedding word2vec --scale none --limit 12500 --model $@
 
 model: $(DEMO_MODEL)
 

@@ -20,57 +20,46 @@ from embeddings import get_encoder
 from textkernels.datasets import load
 from textkernels.engines import choose_kernel
 from textkernels.evaluation import evaluate
+from textkernels.experiments.pooled import continue_features
 from textkernels.labels import check_labels, match_labels, stratified_sample
 from textkernels.latent import fit_latent
 from textkernels.preparation import prepare_texts
 from textkernels.probability import class_probabilities, fit_residual_variance
 from textkernels.targets import predicted_class
 
-PAIRS = (("gap", "gap-fcn"), ("struct", "struct-fcn"))  # each pair shares its token layers
+STACKS = (("gap", "gap-fcn"), ("struct", "struct-fcn"))  # each row shares its token layers
 
 
 def main() -> None:
+    """Encode once, do the token work once a stack, then fit and test every network, NNGP and NTK."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("test")
     parser.add_argument("--embedding", default="glove-6b-50d")
     parser.add_argument("--limit", type=int, default=25_000)
     options = parser.parse_args()
     train, test = load("bundled:imdb"), load(options.test)
-    rows = stratified_sample(train.labels or [], options.limit, 0)
-    texts = [train.texts[row] for row in rows]
-    classes, codes = check_labels([(train.labels or [])[row] for row in rows])
-    truth = match_labels(test.labels or [], classes)
+    train = train.select(stratified_sample(train.labels or [], options.limit, 0))
+    classes, codes = check_labels(train.labels or [])
+    truth = np.array(match_labels(test.labels or [], classes))
     start = time.perf_counter()
-    encoder = get_encoder(options.embedding).fit(texts, progress=True)
-    print(f"{len(texts):,} training and {len(test):,} test reviews, {options.embedding}")
+    encoder = get_encoder(options.embedding).fit(train.texts, progress=True)
+    print(f"{len(train):,} training and {len(test):,} test reviews, {options.embedding}")
     print(f"vectors and scale: {time.perf_counter() - start:.0f} s")
-    for names in PAIRS:
-        # The linear layers that the two share end with pooling; the hidden one has further layers behind it.
+    for names in STACKS:
         start = time.perf_counter()
-        kernel = choose_kernel(tk.named_architecture(names[0]))
-        prepared = [prepare_texts(part, encoder, kernel, 1000, True, names[0]) for part in (texts, test.texts)]
+        stack = tk.Architecture([*tk.named_architecture(names[0]).token_layers, tk.GlobalAveragePool()])
+        kernel = choose_kernel(stack)
+        parts = [prepare_texts(part.texts, encoder, kernel, 1000, True, names[0]) for part in (train, test)]
         print(f"{names[0]}: encode and token work {time.perf_counter() - start:.0f} s")
         for name in names:
             own = choose_kernel(tk.named_architecture(name))
-            documents = [_behind(own, kernel, part.documents) for part in prepared]
+            documents = [continue_features(own.architecture, part.documents) for part in parts]
             for ntk in (False, True):
-                known = codes[prepared[0].rows]
-                _report(name, own, documents, known, classes, truth[prepared[1].rows], ntk)
-
-
-def _behind(own: Any, kernel: Any, documents: Any) -> Any:
-    """Prepared documents of the shorter stack as those of the longer one: its Dense readout undone.
-
-    The readout Dense(1, 0) of gap and struct leaves K as it is and adds it to Theta, so K's vectors serve both.
-    """
-    if own.architecture.linear:
-        return documents
-    first = own.architecture.document_layers[0]
-    return own.from_pooled(documents, first) if hasattr(own, "from_pooled") else None
+                _report(name, own, documents, codes[parts[0].rows], classes, truth[parts[1].rows], ntk)
 
 
 def _report(
-    name: str, kernel: Any, documents: list[Any], codes: np.ndarray, classes: Any, truth: list[Any], ntk: bool
+    name: str, kernel: Any, documents: list[Any], codes: np.ndarray, classes: Any, truth: np.ndarray, ntk: bool
 ) -> None:
     start = time.perf_counter()
     fitted = fit_latent(kernel, documents[0], codes, len(classes), ntk, "auto", progress=True)

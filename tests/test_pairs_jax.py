@@ -25,6 +25,7 @@ from textkernels import (
     SelfAttention,
     named_architecture,
 )
+from textkernels import gram as compute_gram
 from textkernels.feature_kernel import FeatureKernel
 from textkernels.pairs import jax_batches, jax_engine, jax_graph
 from textkernels.pairs.graph import TokenGraph
@@ -36,8 +37,8 @@ from textkernels.pairs.kernel import PairKernel
 
 TOLERANCE = 2e-5  # of the largest entry, float32 blocks
 
-# Compiling takes a second a stack: of the random ones every third.
-COMPILED = tuple(case for case in PAIRS if case not in RANDOM) + tuple(case for case in RANDOM[::3] if case in PAIRS)
+# Compiling takes a second a stack: of the random ones every fifth.
+COMPILED = tuple(case for case in PAIRS if case not in RANDOM) + tuple(case for case in RANDOM[::5] if case in PAIRS)
 STACK = Architecture(
     [
         Conv(3, 1.4, 0.1),
@@ -116,6 +117,17 @@ def test_long_documents_keep_the_precision() -> None:
     expected_nngp, expected_ntk = oracle.gram(architecture, list(texts))
     assert_close(nngp, expected_nngp, 2e-6)
     assert_close(ntk, expected_ntk, 2e-6)
+
+
+def test_gram_takes_the_engine() -> None:
+    texts = documents()
+    for matrix, expected in zip(
+        compute_gram(STACK, texts, kind="both", engine="jax"), oracle.gram(STACK, list(texts)), strict=True
+    ):
+        assert_close(matrix, expected)
+    rows = compute_gram(STACK, texts[:3], texts[3:], engine="jax", dtype=np.float32)
+    assert rows.dtype == np.float32
+    assert_close(rows, oracle.gram(STACK, list(texts[:3]), list(texts[3:]))[0])
 
 
 def test_ntk_is_optional_and_changes_nothing() -> None:

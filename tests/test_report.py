@@ -15,7 +15,7 @@ import pytest
 
 from textkernels.evaluation import reliability
 from textkernels.experiments import plot
-from textkernels.experiments.finished import FinishedParts
+from textkernels.finished import FinishedParts
 from textkernels.experiments.intervals import paired_difference, wilson_interval
 from textkernels.experiments.measure import measured
 from textkernels.experiments.report import (

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 
 from textkernels.features import DocumentFeatures
-from textkernels.full_selection import select_diag_reg_full
 from textkernels.labels import stratified_sample
 from textkernels.posterior import LeaveOneOut, NNGPPosterior, NTKPosterior, Prediction
 from textkernels.selection import DiagRegSelection, select_diag_reg, select_diag_reg_primal
 from textkernels.solvers import CholeskyFactor, LowerTriangle, PrimalRidge
 from textkernels.solvers.primal import LARGEST_FEATURES
-from textkernels.targets import encode_targets, predicted_class
+from textkernels.targets import encode_targets
 
 # Training documents whose leave-one-out predictions set the scale of probabilities: enough for one number.
 LEAVE_ONE_OUT_ROWS = 2_500
@@ -171,19 +170,10 @@ def _fit_dual(
 ) -> tuple[CholeskyFactor, DiagRegSelection | None, NNGPPosterior | NTKPosterior]:
     nngp, tangent = gram_triangles(kernel, train, ntk, progress)
     matrix = nngp if tangent is None else tangent
-    selection = _select(matrix, targets, seed, progress) if diag_reg == "auto" else None
+    selection = select_diag_reg(matrix, targets, seed=seed, progress=progress) if diag_reg == "auto" else None
     factor = CholeskyFactor.factor(matrix, selection.diag_reg if selection else _number(diag_reg), progress=progress)
     posterior = NTKPosterior.fit(factor, nngp, targets) if ntk else NNGPPosterior.fit(factor, targets)
     return factor, selection, posterior
-
-
-def _select(matrix: LowerTriangle, targets: np.ndarray, seed: int, progress: bool) -> DiagRegSelection:
-    """On a subset by one eigendecomposition; if there are more documents, walk on from there against all of them."""
-    selection = select_diag_reg(matrix, targets, seed=seed, progress=progress)
-    if selection.n_documents == matrix.n:
-        return selection
-    rows = stratified_sample(predicted_class(targets), LEAVE_ONE_OUT_ROWS, seed)
-    return select_diag_reg_full(matrix, targets, start=selection.diag_reg, rows=rows, progress=progress)
 
 
 def gram_triangles(

@@ -4,6 +4,9 @@
 |---|---|
 | `table3` | the protocol of the paper's Table 3 from data to result |
 | `table3_records`, `table3_report` | what is written of it |
+| `table4` | the protocol of Table 4: `table4_rows`, `table4_candidates`, `table4_embedding`; `workload`: its cost |
+| `table4_records`, `table4_report` | what is written of it |
+| `encoded`, `pair_tiles`, `pooled_table`, `token_stacks` | token work that many networks share, kept tile by tile |
 | `labelled` | texts with classes as codes, and a checksum of the rows in use |
 | `candidates` | the networks that are tried in every class |
 | `pooled` | token work done once for all candidates that share it |

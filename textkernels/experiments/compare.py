@@ -22,7 +22,7 @@ from textkernels.architecture import Architecture
 from textkernels.experiments.baselines import BASELINES, LabelledPart
 from textkernels.experiments.cells import Cell
 from textkernels.experiments.contender import Contender
-from textkernels.experiments.finished import FinishedParts
+from textkernels.finished import FinishedParts
 from textkernels.experiments.measure import measured
 from textkernels.experiments.provenance import encoder_origin
 from textkernels.experiments.splits import Draw, Splits

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from embeddings import Sequences
-from textkernels.experiments.finished import FinishedParts
 from textkernels.experiments.labelled import LabelledTexts
+from textkernels.finished import FinishedParts
 
 
 class EncodedTexts:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -11,13 +11,15 @@ from tqdm import tqdm
 
 from textkernels.architecture import Architecture
 from textkernels.experiments.encoded import EncodedTexts
-from textkernels.experiments.finished import FinishedParts
 from textkernels.experiments.measure import measured
 from textkernels.experiments.pooled_table import PooledTable
+from textkernels.finished import FinishedParts
+from textkernels.gram_tiles import PairCost, Tiling
 
 # Documents a side. An interruption loses one tile; smaller ones make attention weights that memory does not hold
 # again and again.
 TILE = 128
+TOKEN_PAIRS = PairCost(True)
 
 
 class PassCost(NamedTuple):
@@ -66,55 +68,51 @@ class PairTiles:
         return self.rows is self.columns
 
     @cached_property
-    def tiles(self) -> list[tuple[slice, slice]]:
-        """Rows and columns of every tile."""
-        n, m = len(self.rows), len(self.columns)
-        return [
-            (slice(top, min(top + TILE, n)), slice(left, min(left + TILE, m)))
-            for top in range(0, n, TILE)
-            for left in range(0, top + 1 if self.symmetric else m, TILE)
-        ]
+    def tiling(self) -> Tiling:
+        """Where the matrices are cut."""
+        rows, columns = ((*range(0, len(part), TILE), len(part)) for part in (self.rows, self.columns))
+        return Tiling(rows, columns, self.symmetric)
 
-    def missing(self) -> list[tuple[slice, slice]]:
-        """Tiles that are not finished yet."""
-        return [tile for tile in self.tiles if self._read(tile, "seconds") is None]
+    def missing(self) -> list[int]:
+        """Which tiles are not finished yet, by their places in the tiling."""
+        return [place for place in range(len(self._tiles)) if self._read(place, "seconds") is None]
 
-    def token_pairs(self, tiles: Sequence[tuple[slice, slice]]) -> float:
-        """How many token pairs tiles have: what their time is proportional to."""
-        rows, columns = self.rows.lengths, self.columns.lengths
-        halves = (0.5 if self.symmetric and top == left else 1.0 for top, left in tiles)
-        sides = (float(rows[top].sum()) * float(columns[left].sum()) for top, left in tiles)
-        return sum(half * side for half, side in zip(halves, sides, strict=True))
+    def work(self, tiles: Iterable[int] | None = None, cost: PairCost = TOKEN_PAIRS) -> float:
+        """Token pairs of tiles, or another measure of their time; of all tiles by default."""
+        costs = self.tiling.costs(self.rows.lengths, self.columns.lengths, cost)
+        return sum(costs if tiles is None else (costs[place] for place in tiles))
 
-    def entries(self, tiles: Sequence[tuple[slice, slice]]) -> int:
+    def entries(self, tiles: Iterable[int]) -> int:
         """How many kernel values tiles keep, 4 bytes each."""
-        sizes = ((top.stop - top.start) * (left.stop - left.start) for top, left in tiles)
-        return 2 * len(self.stacks) * sum(sizes)
+        sides = (self._tiles[place] for place in tiles)
+        return 2 * len(self.stacks) * sum((row.stop - row.start) * (left.stop - left.start) for row, left in sides)
 
     def fill(self) -> None:
         """Compute the missing tiles."""
-        missing = self.missing()
-        hidden = not (self._progress and missing)
-        with tqdm(
-            total=self.token_pairs(missing), desc=self.label, unit="pair", unit_scale=True, disable=hidden
-        ) as bar:
-            for tile in missing:
+        missing, pairs = self.missing(), self.tiling.costs(self.rows.lengths, self.columns.lengths, TOKEN_PAIRS)
+        total, hidden = sum(pairs[place] for place in missing), not (self._progress and missing)
+        with tqdm(total=total, desc=self.label, unit="pair", unit_scale=True, disable=hidden) as bar:
+            for place in missing:
                 with measured() as cost:
-                    arrays = self._compute(*tile)
+                    arrays = self._compute(*self._tiles[place])
                 arrays["seconds"] = np.array([cost.seconds])
                 arrays["peak_bytes"] = np.array([cost.peak_bytes])
-                self._finished.keep_arrays(self._content(tile), arrays)
-                bar.update(self.token_pairs([tile]))
+                self._finished.keep_arrays(self._content(place), arrays)
+                bar.update(pairs[place])
         self.__dict__.pop("_prepared", None)  # attention weights take gigabytes
+
+    @cached_property
+    def _tiles(self) -> list[tuple[slice, slice]]:
+        return list(self.tiling)
 
     def cost(self) -> PassCost:
         """What the finished tiles took."""
         seconds, peak = 0.0, 0
-        for tile in self.tiles:
-            found = self._read(tile, "seconds", "peak_bytes") or {}
+        for place in range(len(self._tiles)):
+            found = self._read(place, "seconds", "peak_bytes") or {}
             seconds += float(found.get("seconds", np.zeros(1))[0])
             peak = max(peak, int(found.get("peak_bytes", np.zeros(1))[0]))
-        return PassCost(self.token_pairs(self.tiles), seconds, peak)
+        return PassCost(self.work(), seconds, peak)
 
     def matrices(self, stack: Architecture) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """K and Theta of one network, float32 (n, m), and K of every row document with itself, float32 (n,).
@@ -122,12 +120,12 @@ class PairTiles:
         Computes what is missing.
         """
         self.fill()
-        place = self.stacks.index(stack)
-        names = f"nngp_{place}", f"ntk_{place}", f"variance_{place}"
+        number = self.stacks.index(stack)
+        names = f"nngp_{number}", f"ntk_{number}", f"variance_{number}"
         both = [np.empty((len(self.rows), len(self.columns)), np.float32) for _ in range(2)]
         variance = np.empty(len(self.rows), np.float32)
-        for top, left in self.tiles:
-            arrays = self._read((top, left), *names) or {}
+        for place, (top, left) in enumerate(self._tiles):
+            arrays = self._read(place, *names) or {}
             for matrix, name in zip(both, names[:2], strict=True):
                 matrix[top, left] = arrays[name]
                 if self.symmetric and top != left:
@@ -140,9 +138,9 @@ class PairTiles:
         same = 0 if self.symmetric and top == left else None
         nngp, ntk, variances, _ = engine.pooled(rows[top], columns[left], True, same)
         arrays: dict[str, np.ndarray] = {}
-        for place in range(len(self.stacks)):
-            parts = {"nngp": nngp[place], "ntk": ntk[place], "variance": variances[place]}
-            arrays |= {f"{name}_{place}": np.ascontiguousarray(part, np.float32) for name, part in parts.items()}
+        for number in range(len(self.stacks)):
+            parts = {"nngp": nngp[number], "ntk": ntk[number], "variance": variances[number]}
+            arrays |= {f"{name}_{number}": np.ascontiguousarray(part, np.float32) for name, part in parts.items()}
         return arrays
 
     @cached_property
@@ -155,11 +153,11 @@ class PairTiles:
         rows = columns if self.symmetric else kernel.prepare(self.rows.documents, self.longest, self._progress)
         return kernel.engine, rows, columns
 
-    def _read(self, tile: tuple[slice, slice], *names: str) -> dict[str, np.ndarray] | None:
-        return self._finished.find_arrays(self._content(tile), names)
+    def _read(self, place: int, *names: str) -> dict[str, np.ndarray] | None:
+        return self._finished.find_arrays(self._content(place), names)
 
-    def _content(self, tile: tuple[slice, slice]) -> dict[str, Any]:
-        top, left = tile
+    def _content(self, place: int) -> dict[str, Any]:
+        top, left = self._tiles[place]
         return {**self._common, "tile": [top.start, top.stop, left.start, left.stop]}
 
     @cached_property

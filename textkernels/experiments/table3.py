@@ -19,7 +19,7 @@ from tqdm import tqdm
 
 from textkernels.evaluation import evaluate
 from textkernels.experiments.candidates import TABLE3, Candidate, stacks
-from textkernels.experiments.finished import FinishedParts
+from textkernels.finished import FinishedParts
 from textkernels.experiments.labelled import LabelledTexts
 from textkernels.experiments.measure import measured
 from textkernels.experiments.pooled import PooledTexts, continue_features, pooled_texts, token_stack

@@ -16,10 +16,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from textkernels.experiments.finished import FinishedParts
 from textkernels.experiments.table4_candidates import FULL, Table4Grid
 from textkernels.experiments.table4_embedding import Table4Embedding
 from textkernels.experiments.table4_rows import Table4Rows
+from textkernels.finished import FinishedParts
 
 
 @dataclass

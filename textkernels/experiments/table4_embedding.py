@@ -13,7 +13,6 @@ from tqdm import tqdm
 from textkernels.architecture import Architecture
 from textkernels.experiments.candidates import Candidate
 from textkernels.experiments.encoded import EncodedTexts
-from textkernels.experiments.finished import FinishedParts
 from textkernels.experiments.labelled import LabelledTexts
 from textkernels.experiments.measure import measured
 from textkernels.experiments.pair_tiles import PairTiles
@@ -23,6 +22,7 @@ from textkernels.experiments.table3 import KINDS, Outcome, Trial
 from textkernels.experiments.table4_candidates import TokenCandidate, by_tokens, describe_pass, passes
 from textkernels.experiments.token_stacks import FeatureStack, PairStack
 from textkernels.experiments.validation import GridScore, Split, to_plain, validate
+from textkernels.finished import FinishedParts
 from textkernels.selection import DIAG_REG_GRID
 
 ROLES = ("train", "validation", "test")

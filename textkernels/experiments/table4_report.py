@@ -19,6 +19,7 @@ from textkernels.experiments.table4_rows import N_TRAIN
 
 KIND_NAMES = {"nngp": "NNGP", "ntk": "NTK"}
 MAX_TOKENS = 1_000
+CHANCE = 0.05
 
 
 def table4_report(table: Table4, origin: Mapping[str, Any]) -> Report:
@@ -115,13 +116,15 @@ def _differences(table: Table4) -> list[Block]:
     low, high = table.encoders
     rows = []
     for found in table4_differences(table):
-        lower, upper = found["difference_low"], found["difference_high"]
-        better = high if lower > 0 else low if upper < 0 else "cannot be told"
-        interval = f"{100 * lower:+.2f} to {100 * upper:+.2f}"
-        rows.append(
-            [found["model"], KIND_NAMES[found["kernel"]], f"{100 * found['difference']:+.2f}", interval, better]
-        )
-    text = f"Test accuracy under {high} minus that under {low} in points, text by text, with 95 % intervals."
+        difference, lower, upper = (100 * found[name] for name in ("difference", "difference_low", "difference_high"))
+        better = "cannot be told" if found["p_value"] >= CHANCE else high if difference > 0 else low
+        name = KIND_NAMES[found["kernel"]]
+        rows.append([found["model"], name, f"{difference:+.2f}", f"{lower:+.2f} to {upper:+.2f}", better])
+    text = (
+        f"Test accuracy under {high} minus that under {low} in points, text by text, with 95 % intervals, each for "
+        "itself. An embedding is called better where the chance of even one wrong such statement in this table is "
+        f"below {100 * CHANCE:.0f} % (Holm)."
+    )
     return [text, Grid(["class", "kernel", "difference", "interval", "better"], rows)]
 
 

@@ -9,12 +9,12 @@ import numpy as np
 
 from textkernels.architecture import Architecture
 from textkernels.experiments.encoded import EncodedTexts
-from textkernels.experiments.finished import FinishedParts
 from textkernels.experiments.pair_tiles import PairTiles, pooled_table
 from textkernels.experiments.pooled import continue_features
 from textkernels.experiments.pooled_table import PooledKernel
 from textkernels.feature_kernel import FeatureKernel
 from textkernels.features import DocumentFeatures
+from textkernels.finished import FinishedParts
 
 
 class FeatureStack:

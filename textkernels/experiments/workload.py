@@ -11,11 +11,12 @@ import numpy as np
 from textkernels.experiments.pair_tiles import PairTiles
 from textkernels.experiments.table3 import KINDS
 from textkernels.experiments.table4_embedding import Table4Embedding
+from textkernels.gram_estimate import SAMPLE, pair_cost, seconds_per_cost
+from textkernels.gram_tiles import PairCost
 from textkernels.pairs.kernel import PairKernel
+from textkernels.processors import single_threaded_blas
 from textkernels.solvers.single_precision import SingleCholesky
 
-SAMPLE = 64  # texts on either side of a measurement
-LONG_ENOUGH = 0.5  # seconds
 LARGEST = 2_000  # documents whose kernel is factorized to see how long that takes
 
 
@@ -47,47 +48,42 @@ def workload(tables: Iterable[Table4Embedding]) -> Workload:
         waiting = sum(table.kept_trials(one) is None for members in table.stacks.values() for one in members)
         total.candidates += waiting
         total.seconds += waiting * _seconds_per_candidate(table)
-        slowest = 0.0
+        dearest = 0.0
         for inner, outer in table.passes:
-            pairs = sum(tiles.token_pairs(tiles.missing()) for tiles in (inner, outer))
-            if pairs:
-                pace = _seconds_per_token_pair(inner, table)
-                slowest = max(slowest, pace)
-                total.passes, total.token_pairs = total.passes + 1, total.token_pairs + pairs
-                total.seconds += pace * pairs
-        test, train = (float(table.encoded[role].lengths.sum()) for role in ("test", "train"))
-        total.seconds += slowest * test * train
+            waiting_tiles = [(tiles, tiles.missing()) for tiles in (inner, outer)]
+            if any(missing for _, missing in waiting_tiles):
+                cost, seconds = _pace(inner, table)
+                total.passes += 1
+                total.token_pairs += sum(tiles.work(missing) for tiles, missing in waiting_tiles)
+                total.seconds += seconds * sum(tiles.work(missing, cost) for tiles, missing in waiting_tiles)
+                test = PairTiles(inner.stacks, table.encoded["test"], inner.columns, inner.longest, table.finished)
+                dearest = max(dearest, seconds * test.work(cost=cost))
+        total.seconds += dearest
     return total
 
 
-def _seconds_per_token_pair(tiles: PairTiles, table: Table4Embedding) -> float:
-    """For all networks of a pass at once, on texts of all lengths, as many as half a second needs."""
+def _pace(tiles: PairTiles, table: Table4Embedding) -> tuple[PairCost, float]:
+    """How the time of a pass grows with tokens, and its unit in seconds, by texts of all lengths."""
     train = table.encoded["train"]
     by_length = np.argsort(train.lengths, kind="stable")
-    chosen = np.unique(np.linspace(0, len(by_length) - 1, 2 * SAMPLE).astype(np.int64))
-    rows = train.rows[np.random.default_rng(0).permutation(by_length[chosen])]
+    rows = train.rows[np.unique(by_length[np.linspace(0, len(by_length) - 1, SAMPLE).astype(np.int64)])]
     documents = table.encoder.encode([train.texts.texts[row] for row in rows]).documents
     kernel = PairKernel(tiles.stacks)
-    prepared = kernel.prepare(documents, tiles.longest)
-    kernel.engine.pooled(prepared[:1], prepared[-1:], True)  # compiles
-    half, count, seconds = max(len(rows) // 2, 1), 4, 0.0
-    while seconds < LONG_ENOUGH and count < half:
-        count = min(2 * count, half)
-        start = time.perf_counter()
-        kernel.engine.pooled(prepared[:count], prepared[half : half + count], True)
-        seconds = time.perf_counter() - start
-    pairs = documents.lengths[:count].sum() * documents.lengths[half : half + count].sum()
-    return seconds / float(pairs)
+    cost = pair_cost(kernel)
+    return cost, seconds_per_cost(kernel, kernel.prepare(documents, tiles.longest), documents.lengths, cost, True)
 
 
 def _seconds_per_candidate(table: Table4Embedding) -> float:
-    """Factorizations, and as much again for everything around them."""
+    """Factorizations on one processor; all of them save about what everything around the factorizations takes.
+
+    A single thread can be timed on a busy machine, too, where several wait for each other.
+    """
     n = len(table.encoded["train"])
     size = min(n, LARGEST)
-    kernel = np.eye(size, dtype=np.float32)
-    times = []
-    for _ in range(3):  # the first one starts the library's threads
-        start = time.perf_counter()
-        SingleCholesky.factor(kernel, 1.0, np.empty_like(kernel))
-        times.append(time.perf_counter() - start)
-    return 2 * len(KINDS) * len(table.grid) * min(times) * (n / size) ** 3
+    kernel, times = np.eye(size, dtype=np.float32), []
+    with single_threaded_blas():
+        for _ in range(3):
+            start = time.perf_counter()
+            SingleCholesky.factor(kernel, 1.0, np.empty_like(kernel))
+            times.append(time.perf_counter() - start)
+    return len(KINDS) * len(table.grid) * min(times) * (n / size) ** 3

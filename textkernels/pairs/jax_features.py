@@ -79,7 +79,9 @@ class JaxFeatureKernel(FeatureKernel):
 
 @dataclass(frozen=True)
 class PaddedState(FeatureState):
-    """Explicit features of one padded document, in JAX: the same columns, zeros at padding.
+    """Explicit features of one padded document, in JAX: the same columns.
+
+    What stands at padding does not matter: attention weights and the weights of the mean are 0 there.
 
     Args:
         values: V, (T, columns) float32.
@@ -93,9 +95,8 @@ class PaddedState(FeatureState):
 
     def with_columns(self, columns: Any, nngp: float, ntk: float) -> PaddedState:
         """Further columns (T, m), all of one weight."""
-        real = jnp.where(self.pair.first.mask[:, None], jnp.asarray(columns, jnp.float32), 0.0)
         weight = np.ones(columns.shape[1])
-        return self._joined(real, nngp * weight, ntk * weight)
+        return self._joined(jnp.asarray(columns, jnp.float32), nngp * weight, ntk * weight)
 
     def beside(self, other: FeatureState) -> PaddedState:
         """Sum of two kernels: the columns of both."""

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from embeddings import Sequences
 from textkernels.architecture import Architecture
 from textkernels.features import linear_prefix
+from textkernels.pairs.graph import TokenGraph
 from textkernels.tile import Tile
 
 ENGINES = ("numba", "jax")
+PADDING, LIVE_BLOCKS = 1.5, 12  # of an engine that pads documents: their length, and float32 blocks of a pair at once
 
 
 class Engine(Protocol):
@@ -28,6 +30,16 @@ class Engine(Protocol):
         self, rows: Any, columns: Any, ntk: bool, diagonal: int | None = None
     ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray, np.ndarray]:
         """K and Theta, float64 (stacks, n, m), and variances, (stacks, n) and (stacks, m)."""
+
+
+@runtime_checkable
+class SizedEngine(Protocol):
+    """An engine that knows its own memory; see :meth:`PairKernel.memory_need`."""
+
+    memory: int
+
+    def memory_need(self, lengths: np.ndarray, dim: int, longest: tuple[int, int], ntk: bool) -> tuple[int, int]:
+        """Bytes of prepared documents, and bytes to work with."""
 
 
 class PairKernel:
@@ -51,6 +63,7 @@ class PairKernel:
         self.architectures: tuple[Architecture, ...] = tuple(several)
         prefix = _shared_prefix(self.architectures)
         stacks = [architecture.token_layers[len(prefix) :] for architecture in self.architectures]
+        self.graph = TokenGraph(stacks)
         self.engine = _engine(engine)(prefix, stacks, memory)
 
     def prepare(self, documents: Sequences, longest: int | None = None, progress: bool = False) -> Any:
@@ -91,8 +104,30 @@ class PairKernel:
             tile = Tile(nngp[place], theta, variance1[place], variance2[place], diagonal)
             for layer in architecture.document_layers:
                 layer.tile(tile)
+            _check_finite(tile)
             results.append((tile.nngp, tile.ntk))
         return results
+
+    def memory_need(self, lengths: np.ndarray, dim: int, longest: tuple[int, int], ntk: bool) -> tuple[int, int]:
+        """Bytes that prepared documents take, and bytes to work with on all processors together.
+
+        Args:
+            lengths: tokens of all documents; dim: of their vectors.
+            longest: tokens of the longest row and of the longest column document.
+            ntk: whether Theta is wanted.
+        """
+        if isinstance(self.engine, SizedEngine):
+            return self.engine.memory_need(lengths, dim, longest, ntk)
+        padded = PADDING * np.asarray(longest, np.float64)
+        return int(PADDING * 4 * dim * lengths.sum()), int(4 * LIVE_BLOCKS * padded.prod())
+
+    def keep(self, memory: int) -> None:
+        """Bytes of attention weights that may be kept for prepared documents; beyond, they are made again.
+
+        Engines that do not know their own memory stay as they are: theirs may be that of an accelerator.
+        """
+        if isinstance(self.engine, SizedEngine):
+            self.engine.memory = memory
 
     def diagonal(self, rows: Any) -> np.ndarray:
         """K of every prepared document with itself, float64 (n,), of the first architecture."""
@@ -102,6 +137,15 @@ class PairKernel:
             tile.variance2 = tile.variance1[:1]
             layer.tile(tile)
         return tile.variance1
+
+
+def _check_finite(tile: Tile) -> None:
+    """Token pairs are computed in float32, whose largest number is 3e38."""
+    if not all(np.isfinite(block).all() for block in (tile.nngp, tile.ntk) if block is not None):
+        raise ValueError(
+            "expected covariances that float32 can hold (below 3e38), got larger ones between some documents; "
+            "scale the token vectors to unit variance, lower the standard deviations of weights or add LayerNorm()"
+        )
 
 
 def _shared_prefix(architectures: Sequence[Architecture]) -> tuple[Any, ...]:

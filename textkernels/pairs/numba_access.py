@@ -12,24 +12,6 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 
-@intrinsic
-def read(typingctx: Any, x, i):
-    """x[i], which nothing that :func:`write` writes in the same loop overlaps."""
-    return x.dtype(x, i), _emit_read
-
-
-@intrinsic
-def held(typingctx: Any, x, i):
-    """x[i], which :func:`write` may write in the same loop, at the same place or at none."""
-    return x.dtype(x, i), _emit_held
-
-
-@intrinsic
-def write(typingctx: Any, x, i, value):
-    """x[i] = value."""
-    return types.void(x, i, x.dtype), _emit_write
-
-
 def _address(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     data = cgutils.create_struct_proxy(signature.args[0])(context, builder, args[0]).data
     return builder.gep(data, [args[1]])
@@ -56,3 +38,24 @@ def _emit_write(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     store = builder.store(context.cast(builder, args[2], signature.args[2], signature.args[0].dtype), address)
     store.set_metadata("noalias", _scope(builder))
     return context.get_dummy_value()
+
+
+def _read(typingctx: Any, x: Any, i: Any) -> Any:
+    """x[i], which nothing that ``write`` writes in the same loop overlaps."""
+    return x.dtype(x, i), _emit_read
+
+
+def _held(typingctx: Any, x: Any, i: Any) -> Any:
+    """x[i], which ``write`` may write in the same loop, at the same place or at none."""
+    return x.dtype(x, i), _emit_held
+
+
+def _write(typingctx: Any, x: Any, i: Any, value: Any) -> Any:
+    """x[i] = value."""
+    return types.void(x, i, x.dtype), _emit_write
+
+
+# For compiled code: read(x, i), held(x, i), write(x, i, value).
+read: Any = intrinsic(_read)
+held: Any = intrinsic(_held)
+write: Any = intrinsic(_write)

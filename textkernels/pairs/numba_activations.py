@@ -11,7 +11,7 @@ q = (1 + 2 A_ii)(1 + 2 A'_jj). All versions of both have the arguments
     k, t, x, y: scratch; the windowed ones sum up nine lines of x (for K) and y (for Theta) instead of reading k and t.
     lines: their offsets, int64 (rows of a group, LINES).
     blocks, number: where results go; see :mod:`textkernels.pairs.numba_rows`. The pooled ones add them to sums.
-    span: top, bottom, columns, and whether columns begin with 0 (where no block takes part).
+    span: top, bottom, columns, and whether these begin with that of the first document (if no block takes part).
     step: weight, bias, kind: K <- weight K + bias and Theta <- K + weight Theta come first. Kind 0: no Theta wanted;
         2: there was none; 3: no such step, and Theta wanted.
     where: slot of scales, state of digests, token of row 0, place of weights.
@@ -56,16 +56,16 @@ def window_lines(lines, blocks, source, top, bottom, half, zeros):
 
 
 @compiled
-def product_lines(lines, distinct, entry, length, width, zero, top, bottom, half, margin, aligned):
+def product_lines(lines, distinct, entry, length, width, zero, top, bottom, half, margin, lead, aligned):
     """The same for rows of a product with the words of a chunk: windows of the first convolution.
 
     Args:
         distinct, entry: row 0 has its word at ``distinct[entry]``.
         width: of the product; ``zero``: a row of it that is zero. The first entry is number ALIGNED of the array.
-        aligned: whether columns begin with 0 rather than where rows of blocks do.
+        lead, aligned: columns begin with ``lead`` if ``aligned``, else where rows of blocks do.
     """
     for i in range(top, bottom):
-        left = 0 if aligned else (i + margin) % ALIGNED
+        left = lead if aligned else lead - ALIGNED + (i + margin) % ALIGNED
         for step in range(-(LINES // 2), LINES // 2 + 1):
             inside = -half <= step <= half and 0 <= i + step < length
             place = distinct[entry + i + step] if inside else zero
@@ -114,17 +114,6 @@ def _coefficients(c):
 
 
 @inlined
-def _entry(windowed, k, x, at, j, line):
-    """K of an entry as it comes in."""
-    if windowed:
-        return _window(
-            x, line[0] + j, line[1] + j, line[2] + j, line[3] + j, line[4] + j, line[5] + j, line[6] + j, line[7] + j,
-            line[8] + j,
-        )  # fmt: skip
-    return held(k, at + j)
-
-
-@inlined
 def _offsets(lines, i):
     return (
         lines[i, 0], lines[i, 1], lines[i, 2], lines[i, 3], lines[i, 4], lines[i, 5], lines[i, 6], lines[i, 7],
@@ -132,61 +121,48 @@ def _offsets(lines, i):
     )  # fmt: skip
 
 
-@inlined
-def _put(pooled, x, at, total, left, j, weight, value):
-    """An entry on its way out."""
-    if pooled:
-        write(total, left + j, held(total, left + j) + weight * value)
-    else:
-        write(x, at + j, value)
-
-
-def _make_relu(windowed: bool, pooled: bool) -> Any:
-    @inlined
-    def row(kind, k, t, x, y, at, line, columns, left, slope, level, turn, size, digest, arrays, weight):
-        sizes, inverses, states, mask, p, sums, sums_ntk = arrays
-        for j in range(columns):
-            c = (slope * _entry(windowed, k, x, at, j, line) + level) * read(inverses, left + j)
-            sine, factor = _relu(c, read(states, left + j) == digest, p)
-            scale = size * read(sizes, left + j)
-            if kind == 0:
-                _put(pooled, k, at, sums, left, j, weight, scale * (sine + c * factor))
-            elif kind == 3:
-                _put(pooled, t, at, sums_ntk, left, j, weight, TURN * factor * _entry(windowed, t, y, at, j, line))
-                _put(pooled, k, at, sums, left, j, weight, scale * (sine + c * factor))
-            else:
-                # The K of the affine step, which Theta takes in, times t / (2 pi).
-                first = scale * (c * factor)
-                tangent = first
-                if kind == 1:
-                    tangent += _entry(windowed, t, y, at, j, line) * (turn * read(mask, left + j)) * factor
-                _put(pooled, t, at, sums_ntk, left, j, weight, tangent)
-                _put(pooled, k, at, sums, left, j, weight, scale * sine + first)
-
+def _make_relu(windowed: bool, pooled: bool, kind: int) -> Any:
     @compiled
     def relu(k, t, x, y, lines, blocks, number, span, step, where, tokens):
         top, bottom, columns, aligned = span
-        weight, bias, kind = step
-        slot, state, token, place = where
+        weight, bias, slot, state, token, place = step[0], step[1], where[0], where[1], where[2], where[3]
         scales, digests, row_scales, row_digests, mask, weights, constants, group, sums = tokens
-        block = lying(blocks, number)
-        arrays = scales[slot], scales[slot + 1], digests[state], mask, _coefficients(constants), group[0], group[1]
+        block, p = lying(blocks, number), _coefficients(constants)
+        sizes, inverses, states, total, total_ntk = scales[slot], scales[slot + 1], digests[state], group[0], group[1]
+        turn = weight * TURN
         if pooled:
             group[:] = ZERO
         for i in range(top, bottom):
-            line = _offsets(lines, i - top)
-            at, left = start(block, i), 0 if aligned else shift(block, i)
+            a, b, c, d, e, f, g, h, l = _offsets(lines, i - top)  # noqa: E741
+            at, left = start(block, i), block[5] + ALIGNED if aligned else shift(block, i)
             size, digest = row_scales[slot, token + i] * TURN, row_digests[state, token + i]
             slope, level = weight * row_scales[slot + 1, token + i], bias * row_scales[slot + 1, token + i]
-            turn, part = weight * TURN, weights[place, token + i]
-            if kind == 0:
-                row(0, k, t, x, y, at, line, columns, left, slope, level, turn, size, digest, arrays, part)
-            elif kind == 1:
-                row(1, k, t, x, y, at, line, columns, left, slope, level, turn, size, digest, arrays, part)
-            elif kind == 2:
-                row(2, k, t, x, y, at, line, columns, left, slope, level, turn, size, digest, arrays, part)
-            elif not windowed:
-                row(3, k, t, x, y, at, line, columns, left, slope, level, turn, size, digest, arrays, part)
+            part = weights[place, token + i]
+            for j in range(columns):
+                if windowed:
+                    cov = _window(x, a + j, b + j, c + j, d + j, e + j, f + j, g + j, h + j, l + j)
+                else:
+                    cov = held(k, at + j)
+                r = (slope * cov + level) * read(inverses, left + j)
+                sine, factor = _relu(r, read(states, left + j) == digest, p)
+                scale = size * read(sizes, left + j)
+                first = scale * (r * factor)  # the K of the affine step times t / (2 pi), which Theta takes in
+                value, tangent = scale * sine + first, first
+                if kind == 1 and windowed:
+                    before = _window(y, a + j, b + j, c + j, d + j, e + j, f + j, g + j, h + j, l + j)
+                    tangent = first + before * (turn * read(mask, left + j)) * factor
+                elif kind == 1:
+                    tangent = first + held(t, at + j) * (turn * read(mask, left + j)) * factor
+                elif kind == 3:
+                    tangent = held(t, at + j) * (TURN * factor)
+                if pooled:
+                    write(total, left + j, held(total, left + j) + part * value)
+                    if kind:
+                        write(total_ntk, left + j, held(total_ntk, left + j) + part * tangent)
+                else:
+                    write(k, at + j, value)
+                    if kind:
+                        write(t, at + j, tangent)
         if pooled:
             settle(group, sums, place, 0)
             if kind:
@@ -195,47 +171,46 @@ def _make_relu(windowed: bool, pooled: bool) -> Any:
     return relu
 
 
-def _make_erf(windowed: bool, pooled: bool) -> Any:
-    @inlined
-    def row(kind, k, t, x, y, at, line, columns, left, weight, bias, inverse, own, digest, arrays, part):
-        inverses, states, p, sums, sums_ntk = arrays
-        for j in range(columns):
-            cov = weight * _entry(windowed, k, x, at, j, line) + bias
-            scale = inverse * read(inverses, left + j)
-            arc, root = _erf(TWO * cov * scale, own, read(states, left + j) == digest, p)
-            if kind:
-                tangent = cov
-                if kind == 1:
-                    tangent += weight * _entry(windowed, t, y, at, j, line)
-                elif kind == 3:
-                    tangent = _entry(windowed, t, y, at, j, line)
-                _put(pooled, t, at, sums_ntk, left, j, part, tangent * (FOUR_BY_PI * scale / root))
-            _put(pooled, k, at, sums, left, j, part, TWO_BY_PI * arc)
-
+def _make_erf(windowed: bool, pooled: bool, kind: int) -> Any:
     @compiled
     def erf(k, t, x, y, lines, blocks, number, span, step, where, tokens):
         top, bottom, columns, aligned = span
-        weight, bias, kind = step
-        slot, state, token, place = where
+        weight, bias, slot, state, token, place = step[0], step[1], where[0], where[1], where[2], where[3]
         scales, digests, row_scales, row_digests, _, weights, constants, group, sums = tokens
-        block = lying(blocks, number)
-        arrays = scales[slot], digests[state], _coefficients(constants), group[0], group[1]
+        block, p = lying(blocks, number), _coefficients(constants)
+        inverses, states, total, total_ntk = scales[slot], digests[state], group[0], group[1]
         if pooled:
             group[:] = ZERO
         for i in range(top, bottom):
-            line = _offsets(lines, i - top)
-            at, left = start(block, i), 0 if aligned else shift(block, i)
+            a, b, c, d, e, f, g, h, l = _offsets(lines, i - top)  # noqa: E741
+            at, left = start(block, i), block[5] + ALIGNED if aligned else shift(block, i)
             inverse, digest = row_scales[slot, token + i], row_digests[state, token + i]
             own = inverse * inverse * (TWO - inverse * inverse)  # 1 - (2 A / (1 + 2 A))^2
             part = weights[place, token + i]
-            if kind == 0:
-                row(0, k, t, x, y, at, line, columns, left, weight, bias, inverse, own, digest, arrays, part)
-            elif kind == 1:
-                row(1, k, t, x, y, at, line, columns, left, weight, bias, inverse, own, digest, arrays, part)
-            elif kind == 2:
-                row(2, k, t, x, y, at, line, columns, left, weight, bias, inverse, own, digest, arrays, part)
-            elif not windowed:
-                row(3, k, t, x, y, at, line, columns, left, weight, bias, inverse, own, digest, arrays, part)
+            for j in range(columns):
+                if windowed:
+                    cov = weight * _window(x, a + j, b + j, c + j, d + j, e + j, f + j, g + j, h + j, l + j) + bias
+                else:
+                    cov = weight * held(k, at + j) + bias
+                scale = inverse * read(inverses, left + j)
+                arc, root = _erf(TWO * cov * scale, own, read(states, left + j) == digest, p)
+                value, tangent = TWO_BY_PI * arc, cov
+                if kind == 1 and windowed:
+                    tangent += weight * _window(y, a + j, b + j, c + j, d + j, e + j, f + j, g + j, h + j, l + j)
+                elif kind == 1:
+                    tangent += weight * held(t, at + j)
+                elif kind == 3:
+                    tangent = held(t, at + j)
+                if kind:
+                    tangent *= FOUR_BY_PI * scale / root
+                if pooled:
+                    write(total, left + j, held(total, left + j) + part * value)
+                    if kind:
+                        write(total_ntk, left + j, held(total_ntk, left + j) + part * tangent)
+                else:
+                    write(k, at + j, value)
+                    if kind:
+                        write(t, at + j, tangent)
         if pooled:
             settle(group, sums, place, 0)
             if kind:
@@ -244,7 +219,25 @@ def _make_erf(windowed: bool, pooled: bool) -> Any:
     return erf
 
 
-relu, relu_pooled = _make_relu(False, False), _make_relu(False, True)
-relu_window, relu_window_pooled = _make_relu(True, False), _make_relu(True, True)
-erf, erf_pooled = _make_erf(False, False), _make_erf(False, True)
-erf_window, erf_window_pooled = _make_erf(True, False), _make_erf(True, True)
+def _choose(make: Any, windowed: bool, pooled: bool) -> Any:
+    """All kinds as one function; a window always comes with an affine step."""
+    zero, one, two, three = (make(windowed, pooled, kind) for kind in range(4))
+
+    @compiled
+    def activate(k, t, x, y, lines, blocks, number, span, step, where, tokens):
+        if step[2] == 0:
+            zero(k, t, x, y, lines, blocks, number, span, step, where, tokens)
+        elif step[2] == 1:
+            one(k, t, x, y, lines, blocks, number, span, step, where, tokens)
+        elif step[2] == 2:
+            two(k, t, x, y, lines, blocks, number, span, step, where, tokens)
+        elif not windowed:
+            three(k, t, x, y, lines, blocks, number, span, step, where, tokens)
+
+    return activate
+
+
+relu, relu_pooled = _choose(_make_relu, False, False), _choose(_make_relu, False, True)
+relu_window, relu_window_pooled = _choose(_make_relu, True, False), _choose(_make_relu, True, True)
+erf, erf_pooled = _choose(_make_erf, False, False), _choose(_make_erf, False, True)
+erf_window, erf_window_pooled = _choose(_make_erf, True, False), _choose(_make_erf, True, True)

@@ -10,17 +10,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from embeddings import Sequences
+from textkernels.gram_tiles import TOKENS
 from textkernels.pairs.graph import TokenGraph
 from textkernels.pairs.numba_own import OwnPass
-from textkernels.pairs.numba_packing import pack_panel, pack_rows, plan_of, scratch
-from textkernels.pairs.numba_pass import Panel, Rows, run
+from textkernels.pairs.numba_packing import pack_panel, pack_rows, panel_columns, plan_of, scratch
+from textkernels.pairs.numba_pass import run
 from textkernels.pairs.numba_products import STRIP, to_strips
-from textkernels.pairs.numba_program import Program, content_share
+from textkernels.pairs.numba_program import GROUP, Program, content_share
+from textkernels.pairs.numba_state import Panel, Rows
 from textkernels.pairs.numba_traits import Traits
 from textkernels.processors import count_processors, single_threaded_blas
 
 PANEL = 1024  # columns of a panel, or one document if that is longer
-CACHE = 3 << 18  # bytes of rows that blocks may keep before panels get narrower, down to half: most of a second level
+NARROW = 512  # columns where several layers pass rows on: windows of these stay in the first-level cache
 PRODUCT = 1 << 21  # entries of the products of a chunk of tokens with a panel, at most: 8 MB
 TASK = 1 << 23  # token pairs that a thread does in one go, about 10 ms
 MEMORY = 2 << 30  # bytes of attention weights that are kept
@@ -137,6 +139,31 @@ class NumbaEngine:
         blocks[0][:, row, column] = np.sqrt(variances[0][:, row] * variances[1][:, column])
         return blocks[0], blocks[1] if ntk else None, variances[0], variances[1]
 
+    def memory_need(self, lengths: np.ndarray, dim: int, longest: tuple[int, int], ntk: bool) -> tuple[int, int]:
+        """Bytes of prepared documents without attention weights, and bytes to work with on all processors.
+
+        Args:
+            lengths: tokens of all documents; dim: of their vectors.
+            longest: tokens of the longest row and of the longest column document.
+            ntk: whether Theta is wanted.
+        """
+        reach = int(lengths.max(initial=1))
+        own = OwnPass(self.prefix, self.graph, reach, dim)
+        one = own(np.zeros((1, dim), np.float32))
+        positions = np.array([part.shape[1] for part in one.positions], np.int64)
+        token = sum(part.itemsize * part.size for part in (one.features, one.tangents, one.states, one.scales))
+        token += 4 * int(one.digests.size + one.weights.size + positions.sum())
+        programs = (Program(self.graph, own.tangent.kind == 0), longest, 1 + ntk), (own.program, (reach, reach), 1)
+        working = 0
+        for program, (rows, columns), arrays in programs:
+            width = int(panel_columns(program, np.array([max(columns, PANEL)]))[1][-1])
+            product = (min(PRODUCT, rows * width) + 64 * width) * (1 + (own.tangent.kind == 2))
+            working = max(working, 4 * (arrays * program.layout(rows, width, positions).size + product))
+        # A document that is prepared has its weights twice, and those of a block are made again if memory is short.
+        ties = 2 * self._tie_bytes(own.program, np.array([reach]))
+        tile = 2 * TOKENS * token + (2 * self._tie_bytes(own.program, np.full(TOKENS // reach + 1, reach)))
+        return 2 * token * int(lengths.sum()), int(count_processors() * (working + ties) + tile)
+
     def _fill(self, rows: Prepared, columns: Prepared, raw: list[np.ndarray], symmetric: bool) -> None:
         """Sums over tokens, by tasks of about equal cost on every processor."""
         program = Program(self.graph, rows.own.tangent.kind == 0)
@@ -157,8 +184,7 @@ class NumbaEngine:
 
     def _tasks(self, program: Program, rows: Prepared, columns: Prepared, symmetric: bool) -> list[_Task]:
         """Groups of row documents against panels of column documents, the largest first."""
-        kept = 8 * sum(block.rows for block in program.blocks if not block.whole)
-        across = int(np.clip(CACHE // kept, PANEL // 2, PANEL))
+        across = PANEL if program.group > GROUP or program.attention else NARROW
         panels = [
             (first, pack_panel(program, columns.traits, columns.index[first:last]))
             for first, last in _parts(columns.lengths, across)

@@ -12,6 +12,7 @@ from textkernels.attention_weights import SCORE_CODES, add_column_sums, apply_sc
 from textkernels.features import FeatureState, apply_layers
 from textkernels.layers import Residual, SelfAttention
 from textkernels.pairs.graph import Node, TokenGraph
+from textkernels.pairs.numba_attention import place_positions
 from textkernels.pairs.numba_digests import (
     compared,
     document_digest,
@@ -21,7 +22,7 @@ from textkernels.pairs.numba_digests import (
     window_digests,
 )
 from textkernels.pairs.numba_packing import Tangent, pack_panel, pack_rows, plan_of, scratch
-from textkernels.pairs.numba_pass import place_positions, read_out, run_stage
+from textkernels.pairs.numba_pass import read_out, run_stage
 from textkernels.pairs.numba_products import STRIP, multiply, to_strips
 from textkernels.pairs.numba_program import Program, content_share
 from textkernels.pairs.numba_traits import Traits
@@ -157,7 +158,7 @@ class _Meeting:
 
     def _kept(self, place: int) -> tuple[np.ndarray, int]:
         """The whole block that an attention reads, a view (L, L), and its first entry in scratch."""
-        offset, _, stride, margin, _ = (int(entry) for entry in self.plan.blocks[self.program.kept[place]])
+        offset, _, stride, margin, *_ = (int(entry) for entry in self.plan.blocks[self.program.kept[place]])
         at = offset + margin * stride + self.plan.lead
         return _view(self.work.k, at, (self.length, self.length), (stride, 1)), at
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from textkernels.features import FeatureState
 from textkernels.pairs.numba_activations import CONSTANTS
-from textkernels.pairs.numba_pass import Panel, Plan, Rows, Work
 from textkernels.pairs.numba_products import ROWS, STRIP
-from textkernels.pairs.numba_program import ALIGNED, GROUP, LINES, Program
+from textkernels.pairs.numba_program import ALIGNED, LINES, Program
+from textkernels.pairs.numba_state import Panel, Plan, Rows, Work
 from textkernels.pairs.numba_traits import Traits
 
 LARGE_CHUNK, SMALL_CHUNK = 4096, 512  # tokens whose products with a panel are made at once
@@ -66,10 +66,11 @@ def plan_of(
         attention=layout.attention,
         zeros=layout.zeros,
         shares=np.array(shares, np.float32).reshape(len(layers), 2),
-        in_values=np.array([bool(layer.positions and layer.positions.in_values) for layer in layers]),
+        in_values=np.array([bool(layer.positions and layer.positions.in_values) for layer in layers], np.bool_),
         strengths=np.array([(layer.qk * layer.ov) ** 2 for layer in layers], np.float64),
         margin=program.margin,
         lead=program.lead,
+        group=program.group,
         tangent=tangent.kind,
         ratio=np.float32(tangent.ratio if tangent.kind == 1 else 1),
         ntk=ntk,
@@ -87,11 +88,13 @@ def pack_rows(traits: Traits, documents: np.ndarray, margin: int, most: int) -> 
     states = traits.states[tokens]
     starts = np.concatenate([[0], np.cumsum(traits.lengths[documents])]).astype(np.int64)
     chunks = _chunks(states, most)
-    chosen, places, entries = [], [], []
+    chosen: list[np.ndarray] = []
+    places: list[np.ndarray] = []
+    entries: list[int] = []
     for first, last in pairwise(chunks):
         low, high = max(first - margin, 0), min(last + margin, len(tokens))
         _, index, inverse = np.unique(states[low:high], return_index=True, return_inverse=True)
-        entries.append(sum(map(len, places)) - low)
+        entries.append(sum(len(part) for part in places) - low)
         chosen.append(tokens[low:high][index])
         places.append(inverse.reshape(-1))
     distinct = np.concatenate(chosen)
@@ -102,7 +105,7 @@ def pack_rows(traits: Traits, documents: np.ndarray, margin: int, most: int) -> 
         chunks=np.array(chunks, np.int64),
         distinct=np.concatenate(places).astype(np.int64),
         entries=np.array(entries, np.int64),
-        firsts=np.cumsum([0, *map(len, chosen)]).astype(np.int64),
+        firsts=np.cumsum([0, *(len(part) for part in chosen)]).astype(np.int64),
         features=traits.features[distinct].reshape(-1),
         tangents=traits.tangents[distinct].reshape(-1),
         dims=np.array([traits.features.shape[1], traits.tangents.shape[1]], np.int64),
@@ -146,7 +149,7 @@ def pack_panel(program: Program, traits: Traits, documents: np.ndarray) -> Panel
     tokens = traits.tokens(documents)
     columns = np.arange(len(tokens)) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
     strips = [_in_strips(part[tokens], columns, width) for part in traits.positions]
-    offsets = np.cumsum([0, *map(len, strips)])[:-1]
+    offsets = np.cumsum([0, *(len(part) for part in strips)])[:-1]
     many = [part.shape[1] for part in traits.positions]
     return Panel(
         starts=starts.astype(np.int64),
@@ -178,7 +181,7 @@ def scratch(plan: Plan, size: int, rows: Rows, panel: Panel) -> Work:
         product=_zeros(product),
         product_ntk=_zeros(product if plan.ntk and plan.tangent == 2 else 1),
         chunk=np.array([0, 0, 0, many], np.int64),
-        lines=np.zeros((GROUP, LINES), np.int64),
+        lines=np.zeros((plan.group, LINES), np.int64),
         constants=CONSTANTS,
         group=np.zeros((2, panel.width), np.float32),
         sums=np.zeros((2, pools, panel.width)),

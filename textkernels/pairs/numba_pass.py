@@ -6,138 +6,18 @@ loops over columns are long whatever the lengths of the documents are.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numba as nb
 import numpy as np
 
 from textkernels.pairs import numba_activations as activation
+from textkernels.pairs import numba_attention as attention
 from textkernels.pairs import numba_rows as row
 from textkernels.pairs.numba_products import STRIP, multiply
-from textkernels.pairs.numba_program import CODE, GROUP, PRODUCT_ROWS
+from textkernels.pairs.numba_program import CODE, FIELD
 
 (SOURCE, WINDOW, AFFINE, RELU, ERF, NORM, MIX, POOL, ATTEND, ATTENDED, CORRELATE, CORRELATED, COPY) = CODE.values()
-(CODE_OF, _, LAG, FROM, OTHER, TO, HALF, SLOT, DIGEST, FRESH, KIND, NUMBER) = range(12)
+(CODE_OF, _, LAG, FROM, OTHER, TO, HALF, SLOT, DIGEST, FRESH, KIND, NUMBER) = FIELD.values()
 compiled = nb.njit(nogil=True, cache=True, error_model="numpy")
-
-
-class Plan(NamedTuple):
-    """A program, and where in scratch its blocks lie.
-
-    Args:
-        operations: int64 (count, 12), the integers of ``Operation``; parameters: float32 (count, 2), its numbers.
-        stages: first operation of each stage, and their number; reach: largest lag of each stage.
-        blocks, attention, zeros: as in ``Layout``.
-        shares: float32 (attentions, 2), of K and R under the interpolation.
-        in_values, strengths: of each attention: whether values see positions, and (qk ov)^2 in float64.
-        margin, lead: half a window; free columns on either side.
-        tangent: where Theta of the features comes from: 0: it is 0; 1: ``ratio`` times K; 2: features of its own.
-        ntk: whether Theta is wanted.
-    """
-
-    operations: np.ndarray
-    parameters: np.ndarray
-    stages: np.ndarray
-    reach: np.ndarray
-    blocks: np.ndarray
-    attention: np.ndarray
-    zeros: int
-    shares: np.ndarray
-    in_values: np.ndarray
-    strengths: np.ndarray
-    margin: int
-    lead: int
-    tangent: int
-    ratio: np.float32
-    ntk: bool
-
-
-class Rows(NamedTuple):
-    """Row documents, their tokens one after the other.
-
-    Args:
-        starts: first token of each document, and their number.
-        chunks: first token of each chunk whose products are made at once, and the number of tokens.
-        distinct: places of the tokens of a chunk, and of half a window around it, among its distinct ones.
-        entries: of each chunk, what to add to a token to get its place in ``distinct``.
-        firsts: first distinct token of each chunk among those of ``features``, and their number.
-        features, tangents: of distinct tokens, for K and Theta, flat; dims: columns of each.
-        scales: float32 (slots, tokens); digests: int32 (digests, tokens); weights: float32 (pools, tokens).
-        positions: of each attention, (tokens, columns), flat and one after the other; places: where each starts and
-            how many columns it has, int64 (attentions, 2).
-        ties: attention weights, G^T of each document in strips, flat; tie_starts: (attentions, documents).
-    """
-
-    starts: np.ndarray
-    chunks: np.ndarray
-    distinct: np.ndarray
-    entries: np.ndarray
-    firsts: np.ndarray
-    features: np.ndarray
-    tangents: np.ndarray
-    dims: np.ndarray
-    scales: np.ndarray
-    digests: np.ndarray
-    weights: np.ndarray
-    positions: np.ndarray
-    places: np.ndarray
-    ties: np.ndarray
-    tie_starts: np.ndarray
-
-
-class Panel(NamedTuple):
-    """Column documents side by side.
-
-    Args:
-        starts, lengths: first column and tokens of each; widths: columns needed up to and with each.
-        width: of all.
-        features, tangents: of columns, (D, width) and (D', width) in strips, 0 where there is no token.
-        scales, digests, mask, weights: of columns, (slots, width) and so on; weights float64.
-        positions: of each attention, (columns, width) in strips, flat; places: where each starts.
-        ties, tie_starts: as in ``Rows``.
-    """
-
-    starts: np.ndarray
-    lengths: np.ndarray
-    widths: np.ndarray
-    width: int
-    features: np.ndarray
-    tangents: np.ndarray
-    scales: np.ndarray
-    digests: np.ndarray
-    mask: np.ndarray
-    weights: np.ndarray
-    positions: np.ndarray
-    places: np.ndarray
-    ties: np.ndarray
-    tie_starts: np.ndarray
-
-
-class Work(NamedTuple):
-    """Scratch of one thread, zero at first.
-
-    Args:
-        k, t: blocks of K and Theta, float32, see ``Layout``; t has one entry where Theta is not wanted.
-        product, product_ntk: products of the distinct tokens of a chunk with the panel, rows of ``width`` from entry
-            ALIGNED on, five more for the sake of ``multiply``, and one of zeros.
-        chunk: first token of that chunk and of the next, its entry, and which row is zero, int64 (4,).
-        lines: int64 (GROUP, LINES), offsets of windows.
-        constants: of activations.
-        group: float32 (2, width), sums over a group of rows; sums: float64 (2, pools, width), over all.
-        correlation: float64 (attentions, 2, width); factors: float32, the same shape.
-    """
-
-    k: np.ndarray
-    t: np.ndarray
-    product: np.ndarray
-    product_ntk: np.ndarray
-    chunk: np.ndarray
-    lines: np.ndarray
-    constants: np.ndarray
-    group: np.ndarray
-    sums: np.ndarray
-    correlation: np.ndarray
-    factors: np.ndarray
 
 
 @compiled
@@ -150,7 +30,7 @@ def run(plan, rows, panel, work, shift, nngp, ntk, top, left):
         nngp, ntk: results before the last affine step, float64 (pools, n, m), filled from row ``top`` and column
             ``left``; ntk is not touched where Theta is not wanted.
     """
-    place_positions(plan, panel, work)
+    attention.place_positions(plan, panel, work)
     for document in range(len(rows.starts) - 1):
         count = min(len(panel.starts), document + shift + 1)
         if count <= 0:
@@ -173,11 +53,11 @@ def run_stage(plan, rows, panel, work, document, stage, count, width):
     tokens = scales, panel.digests, row_scales, rows.digests, mask, rows.weights, work.constants, work.group, work.sums
     token = rows.starts[document]
     length = rows.starts[document + 1] - token
-    end, columns = length + plan.margin, width - lead
-    for time in range(-plan.margin, end + plan.reach[stage], GROUP):
+    end, columns = length + plan.margin, width - 2 * lead + row.ALIGNED
+    for time in range(-plan.margin, end + plan.reach[stage], plan.group):
         for place in range(plan.stages[stage], plan.stages[stage + 1]):
             lag = operations[place, LAG]
-            top, bottom = max(time - lag, -plan.margin), min(time + GROUP - lag, end)
+            top, bottom = max(time - lag, -plan.margin), min(time + plan.group - lag, end)
             first, last = max(top, 0), min(bottom, length)
             code, source, target = operations[place, CODE_OF], operations[place, FROM], operations[place, TO]
             half, number = operations[place, HALF], operations[place, NUMBER]
@@ -206,11 +86,12 @@ def run_stage(plan, rows, panel, work, document, stage, count, width):
                         stop, x = min(last, work.chunk[1] - token), work.product
                         activation.product_lines(
                             work.lines, rows.distinct, token + work.chunk[2], length, panel.width, work.chunk[3], first,
-                            stop, half, plan.margin, number >= 0,
+                            stop, half, plan.margin, lead, number >= 0,
                         )  # fmt: skip
                     elif half >= 0:
                         activation.window_lines(work.lines, blocks, source, first, stop, half, plan.zeros)
-                    span = first, stop, columns, half >= 0 and source < 0 and number >= 0
+                    free = half >= 0 and source < 0 and number >= 0
+                    span = first, stop, columns - row.ALIGNED if free else columns, free
                     if code == RELU and half >= 0 and number >= 0:
                         activation.relu_window_pooled(k, t, x, t, work.lines, blocks, target, span, step, where, tokens)
                     elif code == RELU and half >= 0:
@@ -258,9 +139,9 @@ def run_stage(plan, rows, panel, work, document, stage, count, width):
                         t, blocks, source, first, last, columns, rows.weights, token, number, work.group, work.sums, 1
                     )
             elif code in (ATTEND, CORRELATE):
-                _end(plan, rows, panel, work, document, place, first, last, length, count, width)
+                attention.end(plan, rows, panel, work, document, place, first, last, length, count, width)
             else:
-                _begin(plan, rows, panel, work, document, place, first, last, length, count, width)
+                attention.begin(plan, rows, panel, work, document, place, first, last, length, count, width)
 
 
 @compiled
@@ -295,76 +176,6 @@ def _bring(plan, rows, panel, work, target, top, bottom, columns, token, fresh):
 
 
 @compiled
-def _begin(plan, rows, panel, work, document, place, top, bottom, length, count, width):
-    """Rows behind an attention, whose products are made for many rows at once."""
-    code, target, number = (
-        plan.operations[place, CODE_OF],
-        plan.operations[place, TO],
-        plan.operations[place, NUMBER],
-    )
-    k, t, blocks, columns, ntk = work.k, work.t, plan.blocks, width - plan.lead, plan.ntk
-    weight, bias = plan.parameters[place, 0], plan.parameters[place, 1]
-    first = top
-    while first < bottom:
-        last = min(bottom, (first // PRODUCT_ROWS + 1) * PRODUCT_ROWS)
-        line = plan.attention[number, 1] + first % PRODUCT_ROWS * panel.width
-        many = min(PRODUCT_ROWS, length - first)
-        if code == ATTENDED:
-            if first % PRODUCT_ROWS == 0:
-                _weigh_rows(plan, rows, work, document, number, first, many, panel.width, width)
-            row.exchange(k, blocks, target, first, last, columns, line, panel.width, False, row.ONE)
-            if ntk:
-                row.exchange(t, blocks, target, first, last, columns, line, panel.width, False, row.ONE)
-            row.attended(k, t, blocks, target, first, last, columns, weight, bias, panel.mask, ntk)
-        else:
-            if first == 0:
-                _factors(plan, panel, work, number, count)
-            if first % PRODUCT_ROWS == 0:
-                _spread(plan, rows, panel, work, document, number, first, many, width)
-            row.copy(k, blocks, plan.operations[place, FROM], target, first, last, columns)
-            if ntk:
-                row.copy(t, blocks, plan.operations[place, FROM], target, first, last, columns)
-            row.correlated(
-                k, t, blocks, target, first, last, columns, line, panel.width, plan.shares[number], work.factors[number],
-                bias, panel.mask, ntk,
-            )  # fmt: skip
-        first = last
-
-
-@compiled
-def _end(plan, rows, panel, work, document, place, top, bottom, length, count, width):
-    """Rows in front of an attention, which meet its weights many at once."""
-    code, source, number = (
-        plan.operations[place, CODE_OF],
-        plan.operations[place, FROM],
-        plan.operations[place, NUMBER],
-    )
-    k, t, blocks, columns, ntk = work.k, work.t, plan.blocks, width - plan.lead, plan.ntk
-    first = top
-    while first < bottom:
-        last = min(bottom, (first // PRODUCT_ROWS + 1) * PRODUCT_ROWS)
-        if code == ATTEND:
-            line, content = plan.attention[number, 0] + first % PRODUCT_ROWS * panel.width, plan.parameters[place, 0]
-            row.exchange(k, blocks, source, first, last, columns, line, panel.width, True, content)
-            if ntk:
-                row.exchange(t, blocks, source, first, last, columns, line, panel.width, True, content)
-            if last % PRODUCT_ROWS == 0 or last == length:
-                _weigh_columns(plan, rows, panel, work, number, last - 1, count)
-        else:
-            if first == 0:
-                work.correlation[number] = 0
-            if first % PRODUCT_ROWS == 0:
-                many = min(PRODUCT_ROWS, length - first)
-                _spread(plan, rows, panel, work, document, number, first, many, width)
-            line = plan.attention[number, 1] + first % PRODUCT_ROWS * panel.width
-            row.correlate(
-                k, t, blocks, source, first, last, columns, line, panel.width, plan.shares[number],
-                plan.in_values[number], work.correlation[number], ntk,
-            )  # fmt: skip
-        first = last
-
-
-@compiled
 def _multiply_features(plan, rows, panel, work, token):
     """Products of all distinct tokens of a chunk with the panel."""
     chunk = np.searchsorted(rows.chunks, token, side="right") - 1
@@ -381,77 +192,6 @@ def _multiply_features(plan, rows, panel, work, token):
             work.product_ntk, row.ALIGNED, panel.width, STRIP, rows.tangents, first * other, other, 1, 0, 0,
             panel.tangents, 0, other * STRIP, many, other, strips, False,
         )  # fmt: skip
-
-
-@compiled
-def place_positions(plan, panel, work):
-    """The position columns of the panel, the same for all rows, in front of what K G'^T will be."""
-    for number in range(len(plan.attention)):
-        _, _, base, deep = plan.attention[number]
-        many = panel.places[number, 1]
-        for strip in range(panel.width // STRIP):
-            source, at = panel.places[number, 0] + strip * many * STRIP, base + strip * deep * STRIP
-            for j in range(many * STRIP):
-                work.k[at + j] = panel.positions[source + j]
-                if plan.ntk:
-                    work.t[at + j] = panel.positions[source + j]
-
-
-@compiled
-def _weigh_columns(plan, rows, panel, work, number, last, count):
-    """Rows up to ``last`` of K G'^T, document by document."""
-    start, _, base, deep = plan.attention[number]
-    many = last % PRODUCT_ROWS + 1
-    for which in range(1 + plan.ntk):
-        scratch = work.k if which == 0 else work.t
-        for j in range(count):
-            left, length = panel.starts[j], panel.lengths[j]
-            at = base + left // STRIP * deep * STRIP + (panel.places[number, 1] + last + 1 - many) * STRIP
-            multiply(
-                scratch, at, STRIP, deep * STRIP, scratch, start + left, panel.width, 1, 0, 0,
-                panel.ties, panel.tie_starts[number, j], length * STRIP, many, length, -(-length // STRIP), False,
-            )  # fmt: skip
-
-
-@compiled
-def _weigh_rows(plan, rows, work, document, number, first, many, row_width, width):
-    """Rows ``first`` on of G (K G'^T), and of the positions in values."""
-    _, at, base, deep = plan.attention[number]
-    start, columns = rows.places[number]
-    length = rows.starts[document + 1] - rows.starts[document]
-    for which in range(1 + plan.ntk):
-        scratch = work.k if which == 0 else work.t
-        if columns:
-            multiply(
-                scratch, at, row_width, STRIP, rows.positions, start + rows.starts[document] * columns, columns, 1, 0,
-                first, scratch, base, deep * STRIP, many, columns, width // STRIP, False,
-            )  # fmt: skip
-        multiply(
-            scratch, at, row_width, STRIP, rows.ties, rows.tie_starts[number, document], 1, STRIP, length * STRIP,
-            first, scratch, base + columns * STRIP, deep * STRIP, many, length, width // STRIP, columns > 0,
-        )  # fmt: skip
-
-
-@compiled
-def _spread(plan, rows, panel, work, document, number, first, many, width):
-    """Rows ``first`` on of the position covariance R."""
-    start, columns = rows.places[number]
-    if columns:
-        multiply(
-            work.k, plan.attention[number, 1], panel.width, STRIP,
-            rows.positions, start + rows.starts[document] * columns, columns, 1, 0, first,
-            panel.positions, panel.places[number, 0], columns * STRIP, many, columns, width // STRIP, False,
-        )  # fmt: skip
-
-
-@compiled
-def _factors(plan, panel, work, number, count):
-    """D and E of every pair, from their sums over rows."""
-    for j in range(count):
-        left, right = panel.starts[j], panel.starts[j] + panel.lengths[j]
-        for which in range(2):
-            total = work.correlation[number, which, left:right].sum()
-            work.factors[number, which, left:right] = plan.strengths[number] * total
 
 
 @compiled

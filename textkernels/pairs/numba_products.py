@@ -71,11 +71,13 @@ def _row(row, a_row, a_strip):
     return row * a_row if a_strip == 0 else row // STRIP * a_strip + row % STRIP
 
 
-@intrinsic
-def _tile(typingctx: Any, c, c0, c_row, a, a1, a2, a3, a4, a5, a6, a_column, b, b0, inner, add):
+def _type_tile(typingctx, c, c0, c_row, a, a1, a2, a3, a4, a5, a6, a_column, b, b0, inner, add):
     """One tile of C (+)= A B; the arguments are offsets into flat arrays, the rows of A one by one."""
     signature = types.void(c, c0, c_row, a, a1, a2, a3, a4, a5, a6, a_column, b, b0, inner, add)
     return signature, _emit_tile
+
+
+_tile: Any = intrinsic(_type_tile)
 
 
 def _emit_tile(context: Any, builder: Any, signature: Any, args: Any) -> Any:

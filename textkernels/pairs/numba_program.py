@@ -18,7 +18,8 @@ from textkernels.pairs.numba_products import STRIP
 
 LINES = 9  # rows of a window that an activation takes along, at most
 
-GROUP = 16  # rows that one operation does in a row: dispatch costs as much as a row of work
+GROUP = 16  # rows that one operation does in a row: to dispatch it costs as much as a row of work
+LARGE_GROUP = 64  # where no block is kept, so that more rows need no more cache
 ALIGNED = 16  # floats in a cache line
 PRODUCT_ROWS = 48  # rows of a block that meet attention weights at a time
 
@@ -60,6 +61,9 @@ class Operation(NamedTuple):
     bias: float = 0.0
 
 
+FIELD = {name: place for place, name in enumerate(Operation._fields[:12])}
+
+
 @dataclass
 class Block:
     """Rows of one block in scratch.
@@ -82,7 +86,7 @@ class Layout(NamedTuple):
     """Where blocks and attention products lie in float32 scratch of ``size`` entries; see :meth:`Program.layout`.
 
     Args:
-        blocks: int64 (blocks, 5), as :mod:`textkernels.pairs.numba_rows` wants them.
+        blocks: int64 (blocks, 6), as :mod:`textkernels.pairs.numba_rows` wants them.
         attention: int64 (attentions, 4): where rows on their way into attention weights lie, those on their way out,
             K G'^T, and how many rows that has.
         zeros: where a line of zeros is.
@@ -140,6 +144,12 @@ class Program:
         return max(self.stage) + 1
 
     @property
+    def group(self) -> int:
+        """Rows that one operation does in a row."""
+        kept = any(max(operation.source, operation.other) >= 0 or operation.place < 0 for operation in self.operations)
+        return GROUP if kept else LARGE_GROUP
+
+    @property
     def lead(self) -> int:
         """Columns left free before the first document and behind the last: a window and a cache line."""
         return -(-(self.margin + ALIGNED - 1) // STRIP) * STRIP
@@ -157,14 +167,14 @@ class Program:
         for block in self.blocks:
             count = _aligned(longest + 2 * self.margin) if block.whole else block.rows
             stride = width + ALIGNED - 1 if block.skewed else width
-            blocks.append((at, count, stride, self.margin, int(block.skewed)))
+            blocks.append((at, count, stride, self.margin, int(block.skewed), self.lead - ALIGNED))
             at += _aligned(count * stride + self.lead)
         attention = np.zeros((len(self.attention), 4), np.int64)
         for place, columns in enumerate(position_columns):
             chunk, deep = (PRODUCT_ROWS + 6) * width, longest + int(columns) + 6
             attention[place] = at, at + chunk, at + 2 * chunk, deep
             at += 2 * chunk + deep * width
-        return Layout(np.array(blocks, np.int64).reshape(len(blocks), 5), attention, zeros, at + self.lead)
+        return Layout(np.array(blocks, np.int64).reshape(len(blocks), 6), attention, zeros, at + self.lead)
 
     def _size_blocks(self) -> None:
         """Rows that have to be kept until the last of their readers has passed."""

@@ -2,10 +2,11 @@
 
 Blocks lie in flat float32 scratch, ``k`` for K and ``t`` for Theta, laid out alike; where, says a row of ``blocks``:
 
-    (offset, depth, stride, margin, skewed), and row i lies in slot (i + margin) % depth.
+    (offset, depth, stride, margin, skewed, lead), and row i lies in slot (i + margin) % depth.
 
-Rows ``top`` to ``bottom`` are done, in each ``columns`` entries from column :func:`shift` on, which differs from row
-to row: where blocks are skewed, it is the first whose entry begins a cache line. What belongs to columns of the block
+Rows ``top`` to ``bottom`` are done, in each ``columns`` entries from column :func:`shift` on, which lies in front of
+the first document and differs from row to row: where blocks are skewed, it is the first whose entry begins a cache
+line. What belongs to columns of the block
 (variances, digests, the mask of real tokens) comes as arrays over columns, what belongs to its rows as arrays over
 tokens, of which ``token`` is that of row 0.
 """
@@ -29,27 +30,28 @@ ZERO, ONE, TWO, FOUR = (np.float32(x) for x in (0, 1, 2, 4))
 @inlined
 def lying(blocks, number):
     """That row as a tuple."""
-    return blocks[number, 0], blocks[number, 1], blocks[number, 2], blocks[number, 3], blocks[number, 4]
+    place, depth, stride = blocks[number, 0], blocks[number, 1], blocks[number, 2]
+    return place, depth, stride, blocks[number, 3], blocks[number, 4], blocks[number, 5]
 
 
 @inlined
 def shift(block, i):
     """The first column of row i that is worked on."""
-    return (i + block[3]) % ALIGNED
+    return (i + block[3]) % ALIGNED + block[5]
 
 
 @inlined
 def start(block, i):
     """Where the entry of that column lies: at the beginning of a cache line."""
     slot = i + block[3]
-    return block[0] + slot % block[1] * block[2] + slot % ALIGNED * block[4]
+    return block[0] + slot % block[1] * block[2] + (slot % ALIGNED + block[5]) * block[4]
 
 
 @inlined
 def beside(block, i, step):
     """Where row i + step of a skewed block has its entry on the diagonal through the first column of row i."""
     slot = i + block[3]
-    return block[0] + (slot + step) % block[1] * block[2] + slot % ALIGNED + step
+    return block[0] + (slot + step) % block[1] * block[2] + slot % ALIGNED + block[5] + step
 
 
 @compiled

@@ -56,35 +56,41 @@ class Traits:
 
     def none(self) -> Traits:
         """No documents, with arrays of the same widths."""
-        empty = np.zeros(0, np.int64)
         return Traits(
-            **{name: getattr(self, name)[:0] for name in _BY_ROW},
-            **{name: getattr(self, name)[:, :0] for name in _BY_COLUMN},
-            **{name: [part[:0] for part in getattr(self, name)] for name in _BY_LIST},
+            lengths=self.lengths[:0],
+            features=self.features[:0],
+            tangents=self.tangents[:0],
+            states=self.states[:0],
+            scales=self.scales[:, :0],
+            digests=self.digests[:, :0],
+            weights=self.weights[:, :0],
+            positions=[part[:0] for part in self.positions],
+            pooled_positions=[part[:0] for part in self.pooled_positions],
+            variances=self.variances[:, :0],
             ties=self.ties[:0],
-            tie_starts=self.tie_starts[:, empty],
+            tie_starts=self.tie_starts[:, :0],
+            identity=self.identity[:0],
         )
 
     @classmethod
     def concatenate(cls, parts: Sequence[Traits]) -> Traits:
         """The documents of all parts in order; at least one part."""
-        first = parts[0]
-        ties, tie_starts = _concatenate_ties(parts)
-        rows = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _BY_ROW}
-        columns = {name: np.concatenate([getattr(part, name) for part in parts], axis=1) for name in _BY_COLUMN}
-        lists = {
-            name: [np.concatenate([getattr(part, name)[i] for part in parts]) for i in range(len(getattr(first, name)))]
-            for name in _BY_LIST
-        }
-        return cls(**rows, **columns, **lists, ties=ties, tie_starts=tie_starts)
-
-
-_BY_ROW = ("lengths", "features", "tangents", "states", "identity")
-_BY_COLUMN = ("scales", "digests", "weights", "variances")
-_BY_LIST = ("positions", "pooled_positions")
-
-
-def _concatenate_ties(parts: Sequence[Traits]) -> tuple[np.ndarray, np.ndarray]:
-    offsets = np.cumsum([0, *(len(part.ties) for part in parts)])
-    starts = [part.tie_starts + offset for part, offset in zip(parts, offsets, strict=False)]
-    return np.concatenate([part.ties for part in parts]), np.concatenate(starts, axis=1)
+        before = np.cumsum([0, *(len(part.ties) for part in parts)])
+        starts = [part.tie_starts + offset for part, offset in zip(parts, before, strict=False)]
+        return cls(
+            lengths=np.concatenate([part.lengths for part in parts]),
+            features=np.concatenate([part.features for part in parts]),
+            tangents=np.concatenate([part.tangents for part in parts]),
+            states=np.concatenate([part.states for part in parts]),
+            scales=np.concatenate([part.scales for part in parts], axis=1),
+            digests=np.concatenate([part.digests for part in parts], axis=1),
+            weights=np.concatenate([part.weights for part in parts], axis=1),
+            positions=[np.concatenate(same) for same in zip(*(part.positions for part in parts), strict=True)],
+            pooled_positions=[
+                np.concatenate(same) for same in zip(*(part.pooled_positions for part in parts), strict=True)
+            ],
+            variances=np.concatenate([part.variances for part in parts], axis=1),
+            ties=np.concatenate([part.ties for part in parts]),
+            tie_starts=np.concatenate(starts, axis=1),
+            identity=np.concatenate([part.identity for part in parts]),
+        )

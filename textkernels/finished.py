@@ -1,4 +1,4 @@
-"""Finished parts of an experiment on disk, found again by what they were computed from."""
+"""Finished parts of a long computation on disk, found again by what they were computed from."""
 
 from __future__ import annotations
 
