@@ -15,7 +15,6 @@ import pytest
 
 from textkernels.evaluation import reliability
 from textkernels.experiments import plot
-from textkernels.finished import FinishedParts
 from textkernels.experiments.intervals import paired_difference, wilson_interval
 from textkernels.experiments.measure import measured
 from textkernels.experiments.report import (
@@ -30,6 +29,7 @@ from textkernels.experiments.report import (
     percent,
     write_report,
 )
+from textkernels.finished import FinishedParts
 
 # --- intervals ----------------------------------------------------------------------------------------------------
 

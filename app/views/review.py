@@ -52,8 +52,8 @@ def _draw_verdict(review: Review) -> None:
         delta_color="off",
         delta_arrow="off",
         help="Mean and standard deviation of the Gaussian process for the predicted class. Training reviews have "
-        "the targets +0.5 and -0.5. The standard deviation grows with the distance from what the model has seen; it is compared "
-        "with those of the training reviews.",
+        "the targets +0.5 and -0.5. The standard deviation grows with the distance from what the model has seen; it is "
+        "compared with those of the training reviews.",
     )
     left, right = st.columns(2)
     left.altair_chart(probability_chart(review), width="stretch")

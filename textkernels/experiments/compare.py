@@ -22,11 +22,11 @@ from textkernels.architecture import Architecture
 from textkernels.experiments.baselines import BASELINES, LabelledPart
 from textkernels.experiments.cells import Cell
 from textkernels.experiments.contender import Contender
-from textkernels.finished import FinishedParts
 from textkernels.experiments.measure import measured
 from textkernels.experiments.provenance import encoder_origin
 from textkernels.experiments.splits import Draw, Splits
 from textkernels.experiments.stacked import Stack, StackedTexts
+from textkernels.finished import FinishedParts
 
 # Their messages are sentences for users; any other error is named by its type, too.
 PLAIN_ERRORS = (ValueError, OSError, ImportError, NotImplementedError)

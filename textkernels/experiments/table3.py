@@ -19,7 +19,6 @@ from tqdm import tqdm
 
 from textkernels.evaluation import evaluate
 from textkernels.experiments.candidates import TABLE3, Candidate, stacks
-from textkernels.finished import FinishedParts
 from textkernels.experiments.labelled import LabelledTexts
 from textkernels.experiments.measure import measured
 from textkernels.experiments.pooled import PooledTexts, continue_features, pooled_texts, token_stack
@@ -27,6 +26,7 @@ from textkernels.experiments.refit import Refit, refit
 from textkernels.experiments.validation import GridScore, Split, best_score, to_plain, validate
 from textkernels.feature_kernel import FeatureKernel
 from textkernels.features import DocumentFeatures
+from textkernels.finished import FinishedParts
 from textkernels.labels import stratified_sample
 from textkernels.probability import neutral_probabilities
 from textkernels.selection import DIAG_REG_GRID
