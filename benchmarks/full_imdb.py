@@ -72,7 +72,8 @@ def _report(
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(
         f"{name:10s} {'NTK' if ntk else 'NNGP':4s} accuracy {metrics['accuracy']:.2%} "
-        f"log loss {metrics['log_loss']:.4f} ECE {metrics['ece']:.2%} diag_reg {fitted.diag_reg:g} {fitted.solver}: fit {middle - start:.0f} s, "
+        f"log loss {metrics['log_loss']:.4f} ECE {metrics['ece']:.2%} diag_reg {fitted.diag_reg:g} "
+        f"{fitted.solver}: fit {middle - start:.0f} s, "
         f"predict {time.perf_counter() - middle:.0f} s, peak so far {peak:.1f} GiB",
         flush=True,
     )

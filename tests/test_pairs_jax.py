@@ -31,7 +31,7 @@ from textkernels.pairs import jax_batches, jax_engine, jax_graph
 from textkernels.pairs.graph import TokenGraph
 from textkernels.pairs.jax_activations import relu
 from textkernels.pairs.jax_batches import LIVE_BLOCKS, batch_count, batch_shapes, batches, padded_length
-from textkernels.pairs.jax_blocks import Block, Document, Pair
+from textkernels.pairs.jax_blocks import Block
 from textkernels.pairs.jax_features import JaxFeatureKernel
 from textkernels.pairs.kernel import PairKernel
 
@@ -290,19 +290,48 @@ def test_batches_cover_every_pair_once(symmetric: bool) -> None:
 def test_batches_stay_within_their_memory(case: Case) -> None:
     graph = TokenGraph([case.architecture.token_layers])
     nodes = tuple(graph.nodes), graph.pools
-    plain = jax_graph.Documents(np.zeros((4, 128, 6), np.float32), None, np.full(4, 100, np.int32))
+    states = np.zeros((4, sum(node.kind == "relu" for node in graph.nodes), 128), np.int32)
+    plain = jax_graph.Documents(np.zeros((4, 128, 6), np.float32), None, np.full(4, 100, np.int32), states)
     batch = plain._replace(parts=jax_graph.own_blocks(*nodes, plain)[0])
-    compiled = jax_graph.cross_blocks.lower(*nodes, True, batch, batch, np.zeros((4, 4), bool)).compile()
+    compiled = jax_graph.cross_blocks.lower(*nodes, True, batch, batch).compile()
     assert compiled.memory_analysis().temp_size_in_bytes < LIVE_BLOCKS * 4 * (4 * 128) ** 2
 
 
 def test_a_zero_variance_gives_zero() -> None:
-    length = np.int32(2)
-    document = Document.of(length, 2)
-    pair = Pair(document, document, np.bool_(True), True)
     block = Block(np.zeros((2, 2), np.float32), np.ones((2, 2), np.float32))
-    for part in relu(block, np.zeros(2, np.float32), np.array([0, 1], np.float32), pair):
+    digests = np.arange(2, dtype=np.int32)
+    for part in relu(block, (np.zeros(2, np.float32), digests), (np.array([0, 1], np.float32), digests)):
         np.testing.assert_array_equal(part, 0)
+
+
+def test_a_digest_by_coincidence_changes_nothing() -> None:
+    block = Block(np.full((1, 1), 0.3, np.float32), np.ones((1, 1), np.float32))
+    one = np.ones(1, np.float32)
+    for part, other in zip(
+        relu(block, (one, np.int32([7])), (one, np.int32([7]))),
+        relu(block, (one, np.int32([7])), (one, np.int32([8]))),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(part, other)
+
+
+def test_nearly_equal_tokens_keep_their_correlation() -> None:
+    """Attention over long documents brings tokens within 1e-6 of each other; taking that for 1 would cost 1e-4."""
+    architecture = Architecture(
+        [
+            SelfAttention(w_query_std=0.02, b_std=0.2),
+            Conv(3, 1.4, 0.1),
+            Activation("relu"),
+            Dense(1.4, 0.1),
+            Activation("relu"),
+            GlobalAveragePool(),
+        ]
+    )
+    texts = documents(lengths=(30, 25, 20), seed=5)
+    nngp, ntk = gram(PairKernel(architecture, "jax"), texts)
+    expected_nngp, expected_ntk = oracle.gram(architecture, list(texts))
+    assert_close(nngp, expected_nngp)
+    assert_close(ntk, expected_ntk, 1e-4)
 
 
 SCRIPT = """
@@ -311,7 +340,7 @@ sys.path.insert(0, {tests!r})
 from cases import documents
 from textkernels import *
 from textkernels.pairs.kernel import PairKernel
-from textkernels.pairs.jax_blocks import Block, Document, Pair
+from textkernels.pairs.jax_blocks import Block
 from textkernels.pairs.jax_features import JaxFeatureKernel
 before = jax.config.jax_enable_x64
 attention = SelfAttention(positions=Positions(in_values=True), b_std=0.1)

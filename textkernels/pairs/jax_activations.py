@@ -10,17 +10,24 @@ import jax.numpy as jnp
 from jax import lax
 
 from textkernels.pairs.arc_polynomials import ARCCOS, ARCSIN
-from textkernels.pairs.jax_blocks import Block, Pair
+from textkernels.pairs.jax_blocks import Block
 
-# Rounding in float32 leaves the correlation of two equal tokens within 4 units in the last place of 1, and
-# t = pi - arccos would magnify that to 1e-3. Equal tokens are common in text, nearly equal ones are not.
-ONE = 1.0 - 2.0**-21
+CLOSE = 0.999  # equal digests of 32 bits below this correlation are a coincidence
+
+Token = tuple[jax.Array, jax.Array]
 
 
-def relu(block: Block, variance1: jax.Array, variance2: jax.Array, pair: Pair) -> Block:
-    """Arc-cosine kernels; ``variance1`` and ``variance2`` are those of the tokens, (T,) and (T',)."""
+def relu(block: Block, token1: Token, token2: Token) -> Block:
+    """Arc-cosine kernels.
+
+    Args:
+        block: K and Theta in front.
+        token1, token2: variances, (T,) and (T',), and int32 digests of the tokens, equal for tokens in one state.
+    """
+    (variance1, digest1), (variance2, digest2) = token1, token2
     correlation = block.nngp * inverse_root(variance1)[:, None] * inverse_root(variance2)
-    correlation = jnp.where((correlation > ONE) | pair.itself(), 1.0, jnp.maximum(correlation, -1.0))
+    equal = (digest1[:, None] == digest2) & (correlation > CLOSE)
+    correlation = jnp.where(equal, 1.0, jnp.clip(correlation, -1.0, 1.0))
     size = jnp.abs(correlation)
     root = jnp.sqrt(1.0 - size)
     arccos = root * _polynomial(ARCCOS, 1.0 - size)
@@ -35,7 +42,7 @@ def relu(block: Block, variance1: jax.Array, variance2: jax.Array, pair: Pair) -
 
 
 def erf(block: Block, variance1: jax.Array, variance2: jax.Array) -> Block:
-    """Arcsine kernel and its derivative; arguments as for :func:`relu`."""
+    """Arcsine kernel and its derivative; ``variance1`` and ``variance2`` are those of the tokens, (T,), (T',)."""
     nngp = block.nngp
     factor1, factor2 = lax.rsqrt(1 + 2 * variance1), lax.rsqrt(1 + 2 * variance2)
     sine = jnp.clip(2 * nngp * factor1[:, None] * factor2, -1.0, 1.0)

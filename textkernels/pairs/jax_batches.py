@@ -7,16 +7,16 @@ batch shapes.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
 
 from embeddings import Sequences
+from textkernels.features import FeatureState
 from textkernels.pairs.jax_graph import Documents
 
 SHORTEST = 32  # padded length of the shortest bucket
@@ -129,12 +129,6 @@ def fill(places: np.ndarray, count: int) -> np.ndarray:
     return places[np.minimum(np.arange(count), len(places) - 1)]
 
 
-def digests(documents: Sequences) -> np.ndarray:
-    """One 64-bit number a document, equal for equal documents, uint64 (n,)."""
-    digest = (hashlib.blake2b(np.float32(document).tobytes(), digest_size=8).digest() for document in documents)
-    return np.frombuffer(b"".join(digest), dtype=np.uint64)
-
-
 def batches(rows: Prepared, columns: Prepared, token_pairs: int, symmetric: bool) -> Iterator[Batch]:
     """Batches of at most ``token_pairs`` padded token pairs that cover all pairs of documents.
 
@@ -164,21 +158,23 @@ def _best_shape(rows: int, columns: int, pairs: int) -> tuple[int, int]:
     return best if work(best) < THIN * work(square) else square
 
 
-def pad(states: Any, lengths: np.ndarray, padded: int) -> Documents:
-    """Explicit token features as a bucket.
+def pad(states: Iterable[tuple[FeatureState, np.ndarray]], lengths: np.ndarray, padded: int) -> Documents:
+    """Explicit token features and digests as a bucket.
 
     Args:
-        states: an iterable of n FeatureState, one a document.
+        states: features and digests, int32 (nodes, L), of n documents.
         lengths: their numbers of tokens, (n,).
         padded: length of the bucket.
     """
-    values, tangents = np.zeros((0, 0, 0), np.float32), None
-    for place, state in enumerate(states):
+    values = tangents = digests = None
+    for place, (state, digest) in enumerate(states):
         nngp, ntk = (np.flatnonzero(weights) for weights in (state.nngp, state.ntk))
-        if place == 0:
+        if values is None or digests is None:
             values = np.zeros((len(lengths), padded, len(nngp)), np.float32)
             tangents = np.zeros((len(lengths), padded, len(ntk)), np.float32) if len(ntk) else None
+            digests = np.zeros((len(lengths), len(digest), padded), np.int32)
         values[place, : len(state.values)] = state.values[:, nngp] * np.sqrt(state.nngp[nngp])
         if tangents is not None:
             tangents[place, : len(state.values)] = state.values[:, ntk] * np.sqrt(state.ntk[ntk])
-    return Documents(values, tangents, lengths.astype(np.int32))
+        digests[place, :, : len(state.values)] = digest
+    return Documents(values, tangents, lengths.astype(np.int32), digests)

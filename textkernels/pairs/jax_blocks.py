@@ -51,22 +51,16 @@ class Pair(NamedTuple):
 
     Args:
         first, second: row and column document.
-        same: () bool, True where both are the same document, whose tokens correlate with themselves exactly.
         trained: whether Theta is wanted.
     """
 
     first: Document
     second: Document
-    same: jax.Array
     trained: bool
 
     def real(self, block: jax.Array) -> jax.Array:
         """The block with zeros at padding."""
         return jnp.where(self.first.mask[:, None] & self.second.mask, block, 0.0)
-
-    def itself(self) -> jax.Array:
-        """(T, T') bool: where a token meets itself."""
-        return self.same & (index(len(self.first.mask))[:, None] == index(len(self.second.mask)))
 
 
 def dot(left: jax.Array, right: jax.Array) -> jax.Array:

@@ -6,7 +6,7 @@ Arithmetic is float32 whatever JAX's global settings are, and none of them is to
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -22,11 +22,11 @@ from textkernels.pairs.jax_batches import (
     batch_count,
     batch_size,
     batches,
-    digests,
     fill,
     pad,
     padded_length,
 )
+from textkernels.pairs.jax_digests import token_states
 from textkernels.pairs.jax_graph import Documents, cross_blocks, own_blocks
 from textkernels.processors import count_processors, single_threaded_blas
 
@@ -97,7 +97,7 @@ class JaxEngine:
         if symmetric:  # to the last bit: a batch may hold both entries of a pair
             matrices = [np.tril(matrix) + np.tril(matrix, -1).swapaxes(1, 2) for matrix in matrices]
         variances1, variances2 = rows.variances[:, rows.index], columns.variances[:, columns.index]
-        row, column = np.nonzero(_same(rows, columns))
+        row, column = np.nonzero(rows.identity[rows.index][:, None] == columns.identity[columns.index])
         matrices[0][:, row, column] = np.sqrt(variances1[:, row] * variances2[:, column])
         return matrices[0], matrices[1] if ntk else None, variances1, variances2
 
@@ -105,26 +105,17 @@ class JaxEngine:
         from tqdm import tqdm
 
         bucket = np.array([padded_length(int(length)) for length in documents.lengths], dtype=np.int64)
-        slot = np.zeros(len(documents), dtype=np.int64)
+        slot, identity = np.zeros(len(documents), dtype=np.int64), np.zeros(len(documents), dtype=np.uint64)
         variances = np.zeros((len(self.graph[1]), len(documents)))
         buckets: dict[int, Documents] = {}
         with tqdm(total=len(documents), desc="documents", unit="doc", disable=not progress) as bar, self._lock:
             for padded in np.unique(bucket).tolist():
                 places = np.flatnonzero(bucket == padded)
                 slot[places] = np.arange(len(places))
-                rows = self._features(documents.take(places), longest, padded)
+                rows, identity[places] = self._tokens(documents.take(places), longest, padded)
                 buckets[padded], variances[:, places] = self._own(rows, complete, bar)
-        return Prepared(
-            documents,
-            longest,
-            buckets,
-            complete,
-            np.arange(len(documents)),
-            digests(documents),
-            bucket,
-            slot,
-            variances,
-        )
+        index = np.arange(len(documents))
+        return Prepared(documents, longest, buckets, complete, index, identity, bucket, slot, variances)
 
     def _completed(self, part: Prepared) -> Prepared:
         """With attention weights: those that memory did not allow to keep are made once more."""
@@ -136,13 +127,22 @@ class JaxEngine:
         padded = np.array([padded_length(int(length)) for length in lengths], dtype=np.int64)
         return 4 * sum(node.kind == "attend" for node in self.graph[0]) * int((padded**2).sum())
 
-    def _features(self, documents: Sequences, longest: int, padded: int) -> Documents:
-        def one(tokens: np.ndarray) -> FeatureState:
+    def _tokens(self, documents: Sequences, longest: int, padded: int) -> tuple[Documents, list[np.uint64]]:
+        """Explicit token features and states of the documents of one bucket, and what they are known by."""
+        identities: list[np.uint64] = []
+
+        def one(tokens: np.ndarray) -> tuple[FeatureState, tuple[np.ndarray, np.uint64]]:
             state = FeatureState.from_tokens(tokens, longest)
-            return apply_layers(state, self.prefix) if self.prefix else state
+            state = apply_layers(state, self.prefix) if self.prefix else state
+            return state, token_states(self.graph[0], self.prefix, tokens)
+
+        def unpacked(pool: ThreadPoolExecutor) -> Iterator[tuple[FeatureState, np.ndarray]]:
+            for state, (digests, identity) in pool.map(one, documents):
+                identities.append(identity)
+                yield state, digests
 
         with single_threaded_blas(), ThreadPoolExecutor(count_processors()) as pool:
-            return pad(pool.map(one, documents), documents.lengths, padded)
+            return pad(unpacked(pool), documents.lengths, padded), identities
 
     def _own(self, rows: Documents, complete: bool, bar: Any) -> tuple[Documents, np.ndarray]:
         """The documents of one bucket with their parts, and their pooled variances (stacks, n)."""
@@ -153,29 +153,24 @@ class JaxEngine:
             places = np.arange(start, min(start + count, total))
             chosen = fill(places, count)
             # What one document has to give depends on K alone, so Theta stays out of it.
-            batch = own_blocks(*self.graph, Documents(rows.values[chosen], None, rows.lengths[chosen]))
+            alone = Documents(rows.values[chosen], None, rows.lengths[chosen], rows.states[chosen])
+            batch = own_blocks(*self.graph, alone)
             batch = jax.tree.map(np.asarray, batch if complete else ((), batch[1]))
             if results is None:
-                results = jax.tree.map(lambda array: np.empty((total, *array.shape[1:]), np.float32), batch)
+                results = jax.tree.map(lambda array: np.empty((total, *array.shape[1:]), array.dtype), batch)
             for whole, part in zip(jax.tree.leaves(results), jax.tree.leaves(batch), strict=True):
                 whole[places] = part[: len(places)]
             bar.update(len(places))
-        return rows._replace(parts=results[0]), results[1].T
+        return rows._replace(states=None, parts=results[0]), results[1].T
 
     def _cross(self, rows: Prepared, columns: Prepared, batch: Batch, ntk: bool) -> list[Any]:
         """Blocks of a batch, on the device and perhaps not computed yet, in the batch's fixed shape."""
         first, second = rows.batch(batch.places1, batch.rows), columns.batch(batch.places2, batch.columns)
         if not ntk:
             first, second = first._replace(tangents=None), second._replace(tangents=None)
-        same = _same(rows[fill(batch.places1, batch.rows)], columns[fill(batch.places2, batch.columns)])
         if batch.swapped:
-            first, second, same = second, first, same.T
-        return cross_blocks(*self.graph, ntk, first, second, same)
-
-
-def _same(rows: Prepared, columns: Prepared) -> np.ndarray:
-    """Where both documents are the same one or equal, bool (n, m)."""
-    return rows.identity[rows.index][:, None] == columns.identity[columns.index]
+            first, second = second, first
+        return cross_blocks(*self.graph, ntk, first, second)
 
 
 def _enter(matrices: list[np.ndarray], batch: Batch, blocks: list[Any], symmetric: bool) -> None:

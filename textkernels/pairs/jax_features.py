@@ -161,7 +161,7 @@ def pooled_features(
 
     def one(values: jax.Array, length: jax.Array, tables: list[jax.Array]) -> jax.Array:
         document = Document.of(length, len(values))
-        pair = Pair(document, document, jnp.bool_(True), False)
+        pair = Pair(document, document, False)
         dim = values.shape[1]
         places = dict(zip(positions, tables, strict=True))
         state = PaddedState(values, np.full(dim, 1.0 / dim), np.zeros(dim), 0, pair, places)

@@ -23,12 +23,14 @@ class Documents(NamedTuple):
         values: explicit token features, K = V V'^T, (n, T, D) float32, zeros at padding.
         tangents: the same for Theta, (n, T, D'), or None where Theta starts at zero.
         lengths: numbers of real tokens, int32 (n,).
+        states: digests of tokens in front of every ``relu`` node, int32 (n, nodes, T).
         parts: what each node needs of each document, as :func:`own_blocks` gives it; arrays (n, ...).
     """
 
     values: Any
     tangents: Any
     lengths: Any
+    states: Any
     parts: Any = ()
 
 
@@ -43,21 +45,25 @@ def own_blocks(nodes: Nodes, pools: tuple[int, ...], documents: Documents) -> tu
     Returns: the parts, one entry a node, and the pooled K of each stack, (n, stacks).
     """
 
-    def one(values: jax.Array, length: jax.Array) -> tuple[Any, jax.Array]:
+    def one(values: jax.Array, length: jax.Array, states: jax.Array) -> tuple[Any, jax.Array]:
         document = Document.of(length, len(values))
-        pair = Pair(document, document, jnp.bool_(True), False)
-        blocks, parts = [Block(dot(values, values.T), None)], [()]
+        pair = Pair(document, document, False)
+        blocks: list[Block] = [Block(dot(values, values.T), None)]
+        parts: list[Any] = [()]
         for node in nodes[1:]:
-            parts.append(_part(node, blocks[node.inputs[0]].nngp, pair))
+            part = _part(node, blocks[node.inputs[0]].nngp, pair)
+            if node.kind == "relu":
+                part = part, states[sum(earlier.kind == "relu" for earlier in nodes[: len(parts)])]
+            parts.append(part)
             blocks.append(_evaluate(node, blocks, parts[-1], parts[-1], pair))
         return tuple(parts), jnp.stack([blocks[pool].nngp for pool in pools])
 
-    return jax.vmap(one)(documents.values, documents.lengths)
+    return jax.vmap(one)(documents.values, documents.lengths, documents.states)
 
 
 @partial(jax.jit, static_argnames=("nodes", "pools", "trained"))
 def cross_blocks(
-    nodes: Nodes, pools: tuple[int, ...], trained: bool, rows: Documents, columns: Documents, same: jax.Array
+    nodes: Nodes, pools: tuple[int, ...], trained: bool, rows: Documents, columns: Documents
 ) -> list[jax.Array]:
     """Every row document with every column document.
 
@@ -65,14 +71,13 @@ def cross_blocks(
         nodes, pools: of a TokenGraph.
         trained: whether Theta is wanted.
         rows, columns: n and m documents with their parts.
-        same: (n, m) bool, True where both are the same document.
 
     Returns: pooled K of each stack and, if wanted, Theta, (stacks, n, m) float32.
     """
 
-    def one(row: Documents, column: Documents, same: jax.Array) -> list[jax.Array]:
+    def one(row: Documents, column: Documents) -> list[jax.Array]:
         first, second = (Document.of(part.lengths, len(part.values)) for part in (row, column))
-        pair = Pair(first, second, same, trained)
+        pair = Pair(first, second, trained)
         ntk = None if row.tangents is None or not trained else dot(row.tangents, column.tangents.T)
         blocks = [Block(dot(row.values, column.values.T), ntk)]
         for node, part1, part2 in zip(nodes[1:], row.parts[1:], column.parts[1:], strict=True):
@@ -83,8 +88,7 @@ def cross_blocks(
         tangents = [blocks[pool].ntk for pool in pools]
         return [nngp, jnp.stack([jnp.zeros_like(nngp[0]) if ntk is None else ntk for ntk in tangents])]
 
-    over_columns = jax.vmap(one, (None, 0, 0), 1)
-    return jax.vmap(over_columns, (0, None, 0), 1)(rows, columns, same)
+    return jax.vmap(jax.vmap(one, (None, 0), 1), (0, None), 1)(rows, columns)
 
 
 def _part(node: Node, nngp: jax.Array, pair: Pair) -> Any:

@@ -23,8 +23,8 @@ def advance(node: Node, block: Block, part1: Any, part2: Any, pair: Pair) -> Blo
     Args:
         node: anything but ``source``, ``mix`` and ``pool``.
         block: its input.
-        part1, part2: what it needs of each document: variances (T,) of ``relu``, ``erf`` and ``norm``,
-            attention weights (T, T) of ``attend``.
+        part1, part2: what it needs of each document: variances (T,) of ``erf`` and ``norm``, of ``relu`` also
+            digests (T,), attention weights (T, T) of ``attend``.
         pair: the documents.
     """
     layer = node.layer
@@ -35,7 +35,7 @@ def advance(node: Node, block: Block, part1: Any, part2: Any, pair: Pair) -> Blo
             summed = block.each(lambda part: window_sum(part, layer.width))
             return _affine(summed, layer.w_std**2 / layer.width, layer.b_std**2, pair)
         case "relu":
-            return relu(block, part1, part2, pair)
+            return relu(block, part1, part2)
         case "erf":
             return erf(block, part1, part2)
         case "norm":

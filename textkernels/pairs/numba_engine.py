@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -13,7 +14,7 @@ from embeddings import Sequences
 from textkernels.gram_tiles import TOKENS
 from textkernels.pairs.graph import TokenGraph
 from textkernels.pairs.numba_own import OwnPass
-from textkernels.pairs.numba_packing import pack_panel, pack_rows, panel_columns, plan_of, scratch
+from textkernels.pairs.numba_packing import Memory, laid_out, pack_panel, pack_rows, panel_columns, plan_of, scratch
 from textkernels.pairs.numba_pass import run
 from textkernels.pairs.numba_products import STRIP, to_strips
 from textkernels.pairs.numba_program import GROUP, Program, content_share
@@ -167,17 +168,14 @@ class NumbaEngine:
     def _fill(self, rows: Prepared, columns: Prepared, raw: list[np.ndarray], symmetric: bool) -> None:
         """Sums over tokens, by tasks of about equal cost on every processor."""
         program = Program(self.graph, rows.own.tangent.kind == 0)
-        ntk = len(raw) == 2
-        position_columns = np.array([part.shape[1] for part in rows.traits.positions], np.int64)
+        plan, local = plan_of(program, rows.own.tangent, len(raw) == 2), threading.local()
 
         def do(task: _Task) -> None:
-            plan, size = plan_of(
-                program, int(np.diff(task.rows.starts).max()), task.panel.width, position_columns, rows.own.tangent, ntk
-            )
-            run(
-                plan, task.rows, task.panel, scratch(plan, size, task.rows, task.panel), task.shift, raw[0], raw[-1],
-                task.top, task.left,
-            )  # fmt: skip
+            if not hasattr(local, "memory"):
+                local.memory = Memory()
+            placed, size = laid_out(plan, program, task.rows, task.panel)
+            work = scratch(local.memory, placed, size, task.rows, task.panel)
+            run(placed, task.rows, task.panel, work, task.shift, raw[0], raw[-1], task.top, task.left)
 
         with ThreadPoolExecutor(count_processors()) as pool:
             list(pool.map(do, self._tasks(program, rows, columns, symmetric)))

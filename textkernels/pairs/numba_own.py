@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -21,7 +22,7 @@ from textkernels.pairs.numba_digests import (
     placed_digests,
     window_digests,
 )
-from textkernels.pairs.numba_packing import Tangent, pack_panel, pack_rows, plan_of, scratch
+from textkernels.pairs.numba_packing import Memory, Tangent, laid_out, pack_panel, pack_rows, plan_of, scratch
 from textkernels.pairs.numba_pass import read_out, run_stage
 from textkernels.pairs.numba_products import STRIP, multiply, to_strips
 from textkernels.pairs.numba_program import Program, content_share
@@ -46,6 +47,15 @@ class OwnPass:
         self.attention = [layer for layer in _walk(self.prefix) if isinstance(layer, SelfAttention)]
         self.tangent = Tangent.of(self.features(np.zeros((1, dim))))
         self.program = Program(graph, self.tangent.kind == 0, own=True)
+        self.plan = plan_of(self.program, self.tangent, ntk=False)
+        self._local = threading.local()
+
+    @property
+    def memory(self) -> Memory:
+        """That of the thread that asks."""
+        if not hasattr(self._local, "memory"):
+            self._local.memory = Memory()
+        return self._local.memory
 
     def features(self, tokens: np.ndarray) -> FeatureState:
         """Explicit features of a document behind the linear layers."""
@@ -78,9 +88,8 @@ class _Meeting:
         self.panel = pack_panel(self.program, self.traits, every)
         self.most = max(64, PRODUCT // self.panel.width)
         self.rows = pack_rows(self.traits, every, self.program.margin, self.most)
-        columns = np.array([part.shape[1] for part in self.traits.positions], np.int64)
-        self.plan, size = plan_of(self.program, self.length, self.panel.width, columns, frame.tangent, ntk=False)
-        self.work = scratch(self.plan, size, self.rows, self.panel)
+        self.plan, size = laid_out(frame.plan, self.program, self.rows, self.panel)
+        self.work = scratch(frame.memory, self.plan, size, self.rows, self.panel)
 
     def _blank(self, state: FeatureState, tangent: Tangent) -> Traits:
         program, length = self.program, self.length

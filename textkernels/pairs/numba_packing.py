@@ -44,27 +44,20 @@ class Tangent(NamedTuple):
         return cls(2, 0.0, nngp, ntk)
 
 
-def plan_of(
-    program: Program, longest: int, width: int, position_columns: np.ndarray, tangent: Tangent, ntk: bool
-) -> tuple[Plan, int]:
-    """The program for row documents of at most ``longest`` tokens and panels of ``width`` columns.
-
-    Returns: the plan, and the size of its scratch.
-    """
-    layout = program.layout(longest, width, position_columns)
+def plan_of(program: Program, tangent: Tangent, ntk: bool) -> Plan:
+    """The program as arrays, without a layout yet: see :func:`laid_out`."""
     operations = np.array([operation[:12] for operation in program.operations], np.int64)
-    parameters = np.array([operation[12:] for operation in program.operations], np.float32)
     stage = operations[:, 1]
     layers = [program.graph.nodes[i].layer for i in program.attention]
     shares = [(1.0, 0.0) if layer.positions is None else layer.positions.shares for layer in layers]
-    plan = Plan(
+    return Plan(
         operations=operations,
-        parameters=parameters,
+        parameters=np.array([operation[12:] for operation in program.operations], np.float32),
         stages=np.searchsorted(stage, np.arange(program.stages + 1)).astype(np.int64),
         reach=np.array([operations[stage == s, 2].max(initial=0) for s in range(program.stages)], np.int64),
-        blocks=layout.blocks,
-        attention=layout.attention,
-        zeros=layout.zeros,
+        blocks=np.zeros((0, 6), np.int64),
+        attention=np.zeros((0, 4), np.int64),
+        zeros=0,
         shares=np.array(shares, np.float32).reshape(len(layers), 2),
         in_values=np.array([bool(layer.positions and layer.positions.in_values) for layer in layers], np.bool_),
         strengths=np.array([(layer.qk * layer.ov) ** 2 for layer in layers], np.float64),
@@ -75,7 +68,12 @@ def plan_of(
         ratio=np.float32(tangent.ratio if tangent.kind == 1 else 1),
         ntk=ntk,
     )
-    return plan, layout.size
+
+
+def laid_out(plan: Plan, program: Program, rows: Rows, panel: Panel) -> tuple[Plan, int]:
+    """The plan for some rows and a panel, and the size of its scratch."""
+    layout = program.layout(int(np.diff(rows.starts).max()), panel.width, panel.places[:, 1])
+    return plan._replace(blocks=layout.blocks, attention=layout.attention, zeros=layout.zeros), layout.size
 
 
 def pack_rows(traits: Traits, documents: np.ndarray, margin: int, most: int) -> Rows:
@@ -169,32 +167,47 @@ def pack_panel(program: Program, traits: Traits, documents: np.ndarray) -> Panel
     )
 
 
-def scratch(plan: Plan, size: int, rows: Rows, panel: Panel) -> Work:
-    """Scratch for one thread."""
-    pools = len(panel.weights)
+class Memory:
+    """Memory of one thread, used again from task to task: new pages would cost as much as a tenth of the work."""
+
+    def __init__(self) -> None:
+        self._rooms: dict[str, np.ndarray] = {}
+
+    def room(self, name: str, size: int) -> np.ndarray:
+        """``size`` floats of any value, the first at the beginning of a cache line."""
+        if name not in self._rooms or len(self._rooms[name]) < size:
+            raw = np.empty(size + ALIGNED, np.float32)
+            first = -(raw.ctypes.data // raw.itemsize) % ALIGNED
+            self._rooms[name] = raw[first : first + size]
+        return self._rooms[name][:size]
+
+    def zeros(self, name: str, size: int) -> np.ndarray:
+        """The same, all zero."""
+        room = self.room(name, size)
+        room[:] = 0
+        return room
+
+
+def scratch(memory: Memory, plan: Plan, size: int, rows: Rows, panel: Panel) -> Work:
+    """Scratch for one task."""
     attention = (len(plan.attention), 2, panel.width)
-    many = int(np.diff(rows.firsts).max()) + ROWS - 1
-    product = (many + 1) * panel.width + 2 * ALIGNED
+    zero = int(np.diff(rows.firsts).max()) + ROWS - 1
+    product = memory.room("product", (zero + 1) * panel.width + 2 * ALIGNED)
+    product[:ALIGNED] = product[ALIGNED + zero * panel.width :] = 0
+    tangents = product.size if plan.ntk and plan.tangent == 2 else 1
     return Work(
-        k=_zeros(size),
-        t=_zeros(size if plan.ntk else 1),
-        product=_zeros(product),
-        product_ntk=_zeros(product if plan.ntk and plan.tangent == 2 else 1),
-        chunk=np.array([0, 0, 0, many], np.int64),
+        k=memory.zeros("k", size),
+        t=memory.zeros("t", size if plan.ntk else 1),
+        product=product,
+        product_ntk=memory.room("product_ntk", tangents),
+        chunk=np.array([0, 0, 0, zero], np.int64),
         lines=np.zeros((plan.group, LINES), np.int64),
         constants=CONSTANTS,
         group=np.zeros((2, panel.width), np.float32),
-        sums=np.zeros((2, pools, panel.width)),
+        sums=np.zeros((2, len(panel.weights), panel.width)),
         correlation=np.zeros(attention),
         factors=np.zeros(attention, np.float32),
     )
-
-
-def _zeros(size: int) -> np.ndarray:
-    """Zeros whose first entry begins a cache line."""
-    room = np.zeros(size + 16, np.float32)
-    first = -(room.ctypes.data // 4) % 16
-    return room[first : first + size]
 
 
 def _flat(parts: list[np.ndarray]) -> np.ndarray:
