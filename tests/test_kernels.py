@@ -183,7 +183,7 @@ def test_tiles_change_nothing(monkeypatch):
     architecture = tk.named_architecture("struct-fcn", layer_norm=True)
     whole = tk.gram(architecture, DOCUMENTS, kind="both")
     cross = tk.gram(architecture, DOCUMENTS[:5], DOCUMENTS[1:], kind="both")
-    monkeypatch.setattr("textkernels.gram_matrix.TILE", 3)
+    monkeypatch.setattr("textkernels.gram_tiles.DOCUMENTS", 3)
     for part, tiled in zip(whole, tk.gram(architecture, DOCUMENTS, kind="both"), strict=True):
         assert_close(tiled, part, EXACT, repeated_pairs(DOCUMENTS))
         np.testing.assert_array_equal(tiled, tiled.T)
