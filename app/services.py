@@ -12,8 +12,8 @@ import numpy as np
 
 EXAMPLES = {
     "A warm one": (
-        "I went in expecting very little and left grinning. The two leads are wonderful together, the script is sharp "
-        "without being cruel, and the last twenty minutes are among the most moving I have seen this year."
+        "What a wonderful film. The two leads are superb together, the story is beautiful and touching without being "
+        "sweet, and the music stays with you for days. One of the best I have seen in years; highly recommended."
     ),
     "A cold one": (
         "Two hours of my life that I will not get back. The plot makes no sense, the acting is wooden, and the jokes "

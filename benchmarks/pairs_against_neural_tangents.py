@@ -1,6 +1,6 @@
 """Token-level kernels by fused Numba and by neural-tangents, in one run, on the same documents.
 
-    python benchmarks/pairs_against_neural_tangents.py [--documents 48] [--tokens 500] [--batch 4] [--random]
+    python benchmarks/pairs_against_neural_tangents.py [--documents 96] [--tokens 500] [--batch 4] [--random]
                                                        [--networks NAME ...] [--skip-reference] [--growth]
 
 NNGP and NTK in one pass on both sides, float32. Documents are packaged IMDb reviews with GloVe 50d, cut at --tokens,
@@ -52,10 +52,10 @@ class Timing:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--documents", type=int, default=48)
+    parser.add_argument("--documents", type=int, default=96)
     parser.add_argument("--tokens", type=int, default=500, help="longest document")
     parser.add_argument("--batch", type=int, default=4, help="documents a side of one call to neural-tangents")
-    parser.add_argument("--blocks", type=int, default=8, help="calls to neural-tangents that are timed")
+    parser.add_argument("--blocks", type=int, default=6, help="calls to neural-tangents that are timed")
     parser.add_argument("--repeats", type=int, default=7, help="runs of ours")
     parser.add_argument("--networks", nargs="+", default=list(LAYERS_OF), choices=list(LAYERS_OF), metavar="NAME")
     parser.add_argument("--random", action="store_true", help="random vectors instead of reviews")

@@ -55,7 +55,7 @@ def test_own_words_get_the_answer_that_the_class_gives(page, classifier) -> None
     row = classifier.predict_table(["a boring , qwzxvrrp story"]).iloc[0]
     shown = metrics(page)
     assert shown["Label"] == row["prediction"] == "neg"
-    assert shown["Latent value"] == f"{row['mean']:+.2f} ± {row['std']:.2f}"
+    assert shown["Latent value"] == f"{row['mean']:+.2f} ± {row['std']:.3f}"
     assert shown["Unknown, left out"] == "1"
     assert shown["Tokens used"] == "4"
 

@@ -273,6 +273,15 @@ def test_little_memory_gives_the_same() -> None:
         np.testing.assert_allclose(matrix, plain, rtol=1e-12)
 
 
+def test_memory_of_prepared_documents_is_known_before() -> None:
+    kernel, texts = MonteCarloKernel(network(attention("softmax", Positions(in_values=True)))), documents()
+    prepared = kernel.prepare(texts)
+    kept, working = kernel.memory_need(texts.lengths, texts.dim, (12, 12), True)
+    assert prepared.kept is not None
+    assert kept == prepared.kept.nbytes + sum(part.keys.nbytes + part.values.nbytes for part in prepared.tokens)
+    assert working > kernel.memory
+
+
 def test_seed_and_draws_decide() -> None:
     texts, layer = documents(), attention("softmax", samples=20)
     first = both(network(layer), texts)[0]

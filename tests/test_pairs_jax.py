@@ -269,6 +269,16 @@ def test_batch_counts_are_two(documents: int, pairs: int) -> None:
     assert batch_count(5000, 1000) == 512
 
 
+def test_two_buckets_meet_in_at_most_three_shapes() -> None:
+    prepared = jax_engine.JaxEngine([], [[Conv(3)]]).prepare(documents(lengths=[20] * 40 + [50] * 40 + [20]))
+    shapes = set()
+    short, long = range(40), range(40, 80)
+    for rows, columns in ((short, long), (long, short), ([3], long), (long, [3]), ([50], short), ([50], [3])):
+        for batch in batches(prepared[np.array(rows)], prepared[np.array(columns)], 1 << 14, False):
+            shapes.add((batch.columns, batch.rows) if batch.swapped else (batch.rows, batch.columns))
+    assert shapes == set(batch_shapes(8))
+
+
 @pytest.mark.parametrize("symmetric", [False, True])
 def test_batches_cover_every_pair_once(symmetric: bool) -> None:
     lengths = np.random.default_rng(1).integers(1, 150, size=23)
@@ -326,6 +336,22 @@ def test_nearly_equal_tokens_keep_their_correlation() -> None:
         gram(PairKernel(architecture, "jax"), texts), oracle.gram(architecture, list(texts)), strict=True
     ):
         assert_close(matrix, expected, 4e-6)
+
+
+def test_memory_of_prepared_documents_is_known_before() -> None:
+    """Attention weights apart, which :meth:`PairKernel.keep` limits."""
+    texts, kernel = documents(lengths=(3, 40, 9, 33, 20)), PairKernel(STACK, "jax")
+    kept, working = kernel.memory_need(texts.lengths, texts.dim, (40, 40), True)
+    buckets = kernel.prepare(texts).buckets.values()
+    total = sum(leaf.nbytes for bucket in buckets for leaf in jax.tree.leaves(bucket))
+    weights = sum(leaf.nbytes for bucket in buckets for leaf in jax.tree.leaves(bucket.parts) if leaf.ndim == 3)
+    assert weights == 4 * sum(padded_length(length) ** 2 for length in texts.lengths.tolist())
+    assert total - weights <= kept <= 1.3 * (total - weights)
+    assert working > 4 * LIVE_BLOCKS * 64**2
+    kernel.keep(weights - 1)
+    assert not kernel.prepare(texts).complete
+    kernel.keep(weights)
+    assert kernel.prepare(texts).complete
 
 
 SCRIPT = """

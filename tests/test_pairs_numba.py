@@ -195,6 +195,24 @@ def test_several_networks_in_one_pass() -> None:
     assert len(convolutions) == 4
 
 
+def test_networks_that_share_features_only() -> None:
+    # Some read the first block, some its products, some change it.
+    conv, end = Conv(3, 1.3, 0.1), GlobalAveragePool()
+    several = [
+        Architecture([conv, Activation("relu"), end]),
+        Architecture([conv, end]),
+        Architecture([Conv(5, 1.2), Activation("erf"), end]),
+        Architecture([Dense(1.3, 0.2), Activation("relu"), Conv(11), Activation("erf"), end]),
+        Architecture([Residual([SelfAttention(), Conv(3, 1.1)]), end, Dense()]),
+        Architecture([end, Dense(1.5)]),
+    ]
+    texts, kernel = documents(), PairKernel(several)
+    prepared = kernel.prepare(texts)
+    for architecture, blocks in zip(several, kernel.blocks(prepared, prepared, True, 0), strict=True):
+        for matrix, expected in zip(blocks, oracle.gram(architecture, list(texts)), strict=True):
+            assert_close(matrix, expected)
+
+
 def test_prepared_documents_come_back_from_arrays() -> None:
     texts, kernel = documents(np.float32), PairKernel(STACK)
     prepared = kernel.prepare(texts, 50)[np.array([5, 2])]

@@ -30,7 +30,16 @@ def trained(**options):
 
 def directly(**options):
     sentences = [tokenize(text) for text in TEXTS]
-    fixed = {"vector_size": 10, "window": 10, "min_count": 1, "sg": 1, "workers": 1, "epochs": 3, "seed": 0}
+    fixed = {
+        "vector_size": 10,
+        "window": 15,
+        "sample": 1e-4,
+        "min_count": 1,
+        "sg": 1,
+        "workers": 1,
+        "epochs": 3,
+        "seed": 0,
+    }
     return FastText(sentences, **{**fixed, "bucket": 1000, **options}).wv
 
 

@@ -25,6 +25,10 @@ def choose_kernel(architecture: Architecture, engine: str = "auto") -> Any:
         raise ValueError(f"expected engine to be one of {', '.join(ENGINES)}; got {engine!r}")
     if engine == "features" or (engine == "auto" and architecture.linear_tokens):
         return FeatureKernel(architecture)
+    if engine == "jax" and architecture.linear_tokens:
+        from textkernels.pairs.jax_features import JaxFeatureKernel
+
+        return JaxFeatureKernel(architecture)
     if any(isinstance(layer, SelfAttention) and layer.sampled for layer in architecture.all_layers):
         from textkernels.monte_carlo.kernel import MonteCarloKernel
 

@@ -47,7 +47,7 @@ def _draw_verdict(review: Review) -> None:
     )
     latent.metric(
         "Latent value",
-        f"{review.mean:+.2f} ± {review.std:.2f}",
+        f"{review.mean:+.2f} ± {review.std:.3f}",
         f"more unusual than {review.unusual:.0%}" if review.status == "ok" else None,
         delta_color="off",
         delta_arrow="off",

@@ -50,7 +50,7 @@ def _two_names(ctx: click.Context, param: click.Parameter, value: str) -> tuple[
 @option(
     "--test", group=MAIN, metavar="DATA", help="Labelled texts to draw test texts from.  [default: those of --train]"
 )
-@option("--quick", group=MAIN, is_flag=True, help="Fewer, shorter texts and fewer networks, as the report says.")
+@option("--quick", group=MAIN, is_flag=True, help="Fewer, shorter texts and fewer networks: minutes.")
 @option(
     "--limit",
     group=MAIN,
@@ -114,6 +114,7 @@ def table4_command(
     \b
     textkernels reproduce table4 --output table4 --quick
     textkernels reproduce table4 --output trial --quick --limit 200
+    textkernels reproduce table4 --output table4 --quick --limit 3200 --max-tokens 1000
     textkernels reproduce table4 --output table4 --embeddings glove-6b-50d,minilm --test test.parquet
     """
     from textkernels.experiments.provenance import provenance

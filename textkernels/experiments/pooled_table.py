@@ -26,11 +26,6 @@ class PooledTable:
     ntk: np.ndarray
     variance: np.ndarray
 
-    @property
-    def n(self) -> int:
-        """Number of training documents."""
-        return self.nngp.shape[1]
-
 
 class PooledKernel:
     """Blocks of NNGP and NTK Gram matrices, as :class:`textkernels.feature_kernel.FeatureKernel` has them.

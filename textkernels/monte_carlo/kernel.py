@@ -13,7 +13,8 @@ from textkernels.architecture import Architecture
 from textkernels.layers import Dense, SelfAttention
 from textkernels.monte_carlo.attention_root import AttentionRoot, RootedTokens
 from textkernels.monte_carlo.draw_sums import Sums, sum_draws, value_variances
-from textkernels.monte_carlo.mixed_values import Prepared, mixed_values
+from textkernels.monte_carlo.mixed_values import DRAWS, Prepared, mixed_values
+from textkernels.monte_carlo.score_gradient import SLICE
 from textkernels.processors import count_processors, single_threaded_blas
 from textkernels.tile import Tile
 
@@ -71,6 +72,23 @@ class MonteCarloKernel:
         size = len(tokens) * root.samples * len(root.values_nngp) * documents.dtype.itemsize
         kept = mixed_values(root, tokens, 0, root.samples, progress) if size <= self.memory else None
         return Prepared(documents, root, tokens, kept, np.arange(len(documents)))
+
+    def memory_need(self, lengths: np.ndarray, dim: int, longest: tuple[int, int], ntk: bool) -> tuple[int, int]:
+        """Bytes of prepared documents, and bytes to work with beyond blocks of the result, at most.
+
+        Args:
+            lengths: tokens of all documents; dim: of their vectors, taken for float64.
+            longest: tokens of the longest row and of the longest column document.
+            ntk: whether Theta is wanted.
+        """
+        reach = int(lengths.max(initial=1))
+        root = AttentionRoot(self.architecture.layers[: self.place], self.layer, reach, dim)
+        keys, values = len(root.keys_nngp), len(root.values_nngp)
+        pooled = 8 * len(lengths) * root.samples * values
+        kept = 8 * int(lengths.sum()) * (keys + values) + (pooled if pooled <= self.memory else 0)
+        drawing = 8 * DRAWS * (keys**2 + count_processors() * reach * keys) + 8 * count_processors() * reach**2
+        gradient = self.memory + 2 * SLICE * count_processors() if ntk else 0
+        return kept, drawing + 3 * 8 * DRAWS * values * len(lengths) + gradient
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> Prepared:
         """Prepared documents from their ``arrays()``."""

@@ -37,10 +37,9 @@ def padded_length(length: int) -> int:
     return bucket
 
 
-def batch_size(memory: int | None) -> int:
-    """Padded token pairs of a batch that may take ``memory`` bytes; on CPUs no more than the cache holds."""
-    room = (BATCH_MEMORY if memory is None else memory) // (4 * LIVE_BLOCKS)
-    return min(room, CACHED_PAIRS) if jax.default_backend() == "cpu" else room
+def batch_size() -> int:
+    """Padded token pairs of a batch: what the cache of a CPU holds, or a share of an accelerator's memory."""
+    return CACHED_PAIRS if jax.default_backend() == "cpu" else BATCH_MEMORY // (4 * LIVE_BLOCKS)
 
 
 def batch_shapes(pairs: int) -> tuple[tuple[int, int], ...]:
@@ -138,10 +137,12 @@ def batches(rows: Prepared, columns: Prepared, token_pairs: int, symmetric: bool
     for (length1, places1), (length2, places2) in product(rows.groups(), columns.groups()):
         if symmetric and length1 < length2:
             continue
-        shape = _best_shape(len(places1), len(places2), token_pairs // (length1 * length2))
+        swapped, counts = length1 < length2, (len(places1), len(places2))
+        shape = _best_shape(*(counts[::-1] if swapped else counts), token_pairs // (length1 * length2))
+        shape = shape[::-1] if swapped else shape
         for part1, part2 in product(_split(places1, shape[0]), _split(places2, shape[1])):
             if not (symmetric and length1 == length2 and part2[0] > part1[-1]):
-                yield Batch(part1, part2, *shape, length1 < length2)
+                yield Batch(part1, part2, *shape, swapped)
 
 
 def _split(places: np.ndarray, count: int) -> list[np.ndarray]:

@@ -15,8 +15,12 @@ import numpy as np
 
 from embeddings import Sequences
 from textkernels.features import FeatureState, apply_layers
+from textkernels.gram_tiles import TOKENS
 from textkernels.pairs.graph import TokenGraph
 from textkernels.pairs.jax_batches import (
+    LIVE_BLOCKS,
+    MOST_PAIRS,
+    SHORTEST,
     Batch,
     Prepared,
     batch_count,
@@ -30,7 +34,7 @@ from textkernels.pairs.jax_digests import token_states
 from textkernels.pairs.jax_graph import Documents, cross_blocks, own_blocks
 from textkernels.processors import count_processors, single_threaded_blas
 
-KEPT_MEMORY = 2 << 30  # bytes of attention weights that are kept, on the host
+MEMORY = 2 << 30  # bytes of attention weights that are kept
 
 
 class JaxEngine:
@@ -39,16 +43,15 @@ class JaxEngine:
     Args:
         prefix: linear layers that all stacks begin with; their explicit features are made in NumPy.
         stacks: the layers that follow in each, up to pooling.
-        memory: bytes of attention weights to keep for prepared documents (2 GB by default; past it they are made
-            again for every block), and bytes that a batch may take on an accelerator (4 GB by default; a pair of
-            documents is never split). On a CPU batches fit the cache.
+        memory: bytes of attention weights to keep for prepared documents, on the host; past it they are made again
+            for every block. 2 GB by default.
     """
 
     def __init__(self, prefix: Sequence[Any], stacks: Sequence[Sequence[Any]], memory: int | None = None) -> None:
         self.prefix = tuple(prefix)
         graph = TokenGraph(stacks)
         self.graph = tuple(graph.nodes), graph.pools
-        self.memory = memory
+        self.memory = MEMORY if memory is None else memory
         # Threads would compile the same function twice; JAX spreads one batch over all processors anyway.
         self._lock = threading.RLock()
 
@@ -61,8 +64,8 @@ class JaxEngine:
             progress: show a progress bar.
         """
         reach = int(longest or documents.lengths.max(initial=1))
-        limit = KEPT_MEMORY if self.memory is None else self.memory
-        return self._prepare(documents, reach, self._attention_bytes(documents.lengths) <= limit, progress)
+        complete = self._attention_bytes(documents.lengths) <= self.memory
+        return self._prepare(documents, reach, complete, progress)
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> Prepared:
         """Prepared documents from their ``arrays()``."""
@@ -88,7 +91,7 @@ class JaxEngine:
         with self._lock:
             if len(rows) and len(columns):
                 rows, columns = self._completed(rows), self._completed(columns)
-            for batch in batches(rows, columns, batch_size(self.memory), symmetric):
+            for batch in batches(rows, columns, batch_size(), symmetric):
                 waiting.append((batch, self._cross(rows, columns, batch, ntk)))
                 if len(waiting) > 1:  # one is computed while the one before is read
                     _enter(matrices, *waiting.pop(0), symmetric)
@@ -100,6 +103,26 @@ class JaxEngine:
         row, column = np.nonzero(rows.identity[rows.index][:, None] == columns.identity[columns.index])
         matrices[0][:, row, column] = np.sqrt(variances1[:, row] * variances2[:, column])
         return matrices[0], matrices[1] if ntk else None, variances1, variances2
+
+    def memory_need(self, lengths: np.ndarray, dim: int, longest: tuple[int, int], ntk: bool) -> tuple[int, int]:
+        """Bytes of prepared documents without attention weights, and bytes to work with.
+
+        Args:
+            lengths: tokens of all documents; dim: of their vectors.
+            longest: tokens of the longest row and of the longest column document.
+            ntk: whether Theta is wanted.
+        """
+        reach = int(lengths.max(initial=1))
+        blank = self._features(np.zeros((1, dim)), reach)
+        token = 4 * int((blank.nngp > 0).sum() + (blank.ntk > 0).sum())
+        token += sum({"relu": 12, "erf": 4, "norm": 4, "pool": 4}.get(node.kind, 0) for node in self.graph[0])
+        first, second = (padded_length(length) for length in longest)
+        pairs = max(batch_size(), first * second, padded_length(reach) ** 2)
+        gathered = 2 * MOST_PAIRS * SHORTEST * token + 2 * self._attention_bytes(np.array([first, second]))
+        # Documents of a tile have their weights made again if memory is short.
+        again = 2 * self._attention_bytes(np.full(TOKENS // reach + 1, reach))
+        kept = token * sum(padded_length(length) for length in lengths.tolist())
+        return kept, 4 * LIVE_BLOCKS * pairs + gathered + again
 
     def _prepare(self, documents: Sequences, longest: int, complete: bool, progress: bool) -> Prepared:
         from tqdm import tqdm
@@ -127,14 +150,16 @@ class JaxEngine:
         padded = np.array([padded_length(int(length)) for length in lengths], dtype=np.int64)
         return 4 * sum(node.kind == "attend" for node in self.graph[0]) * int((padded**2).sum())
 
+    def _features(self, tokens: np.ndarray, longest: int) -> FeatureState:
+        state = FeatureState.from_tokens(tokens, longest)
+        return apply_layers(state, self.prefix) if self.prefix else state
+
     def _tokens(self, documents: Sequences, longest: int, padded: int) -> tuple[Documents, list[np.uint64]]:
         """Explicit token features and states of the documents of one bucket, and what they are known by."""
         identities: list[np.uint64] = []
 
         def one(tokens: np.ndarray) -> tuple[FeatureState, tuple[np.ndarray, np.uint64]]:
-            state = FeatureState.from_tokens(tokens, longest)
-            state = apply_layers(state, self.prefix) if self.prefix else state
-            return state, token_states(self.graph[0], self.prefix, tokens)
+            return self._features(tokens, longest), token_states(self.graph[0], self.prefix, tokens)
 
         def unpacked(pool: ThreadPoolExecutor) -> Iterator[tuple[FeatureState, np.ndarray]]:
             for state, (digests, identity) in pool.map(one, documents):
@@ -147,7 +172,7 @@ class JaxEngine:
     def _own(self, rows: Documents, complete: bool, bar: Any) -> tuple[Documents, np.ndarray]:
         """The documents of one bucket with their parts, and their pooled variances (stacks, n)."""
         total, padded = rows.values.shape[:2]
-        count = batch_count(total, batch_size(self.memory) // padded**2)
+        count = batch_count(total, batch_size() // padded**2)
         results: Any = None
         for start in range(0, total, count):
             places = np.arange(start, min(start + count, total))

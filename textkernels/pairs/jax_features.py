@@ -12,7 +12,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from embeddings import Sequences
-from textkernels.architecture import Architecture
 from textkernels.feature_kernel import FeatureKernel
 from textkernels.features import DocumentFeatures, FeatureState, apply_layers
 from textkernels.layers import Positions, Residual, SelfAttention
@@ -29,12 +28,7 @@ class JaxFeatureKernel(FeatureKernel):
 
     Args:
         architecture: explicit features must reach through pooling (``architecture.linear_tokens``).
-        memory: bytes that a batch may take on an accelerator, 4 GB by default.
     """
-
-    def __init__(self, architecture: Architecture, memory: int | None = None) -> None:
-        super().__init__(architecture)
-        self.memory = memory
 
     def prepare(self, documents: Sequences, longest: int | None = None, progress: bool = False) -> DocumentFeatures:
         """What ``block`` needs of each document; as :func:`textkernels.features.document_features`.
@@ -66,7 +60,7 @@ class JaxFeatureKernel(FeatureKernel):
         with tqdm(total=len(documents), desc="document features", unit="doc", disable=not progress) as bar:
             for length in np.unique(padded).tolist():
                 group = np.flatnonzero(padded == length)
-                count = batch_count(len(group), batch_size(self.memory) // length**2)
+                count = batch_count(len(group), batch_size() // length**2)
                 for start in range(0, len(group), count):
                     places = group[start : start + count]
                     chosen = documents.take(fill(places, count))

@@ -21,7 +21,7 @@ LINES = 9  # rows of a window that an activation takes along, at most
 GROUP = 16  # rows that one operation does in a row: to dispatch it costs as much as a row of work
 LARGE_GROUP = 64  # where no block is kept, so that more rows need no more cache
 ALIGNED = 16  # floats in a cache line
-PRODUCT_ROWS = 48  # rows of a block that meet attention weights at a time
+PRODUCT_ROWS = 96  # rows of a block that meet attention weights at a time
 
 CODES = (
     *("source", "window", "affine", "relu", "erf", "norm", "mix", "pool"),
@@ -135,6 +135,7 @@ class Program:
         self._readers = [sum(node.inputs.count(i) for node in nodes) for i in range(len(nodes))]
         for place in sorted(range(len(nodes)), key=lambda i: (self.stage[i], i)):
             getattr(self, f"_{nodes[place].kind}")(place, nodes[place], self.stage[place])
+        self._fill_source()
         self.operations.sort(key=lambda operation: operation.stage)
         self._size_blocks()
 
@@ -224,19 +225,21 @@ class Program:
         return len(self.scales) - len(kinds)
 
     def _source(self, place: int, node: Node, stage: int) -> None:
-        target = self._new(place, stage, 0)
-        if not all(self._takes_products(reader) for reader in self._readers_of(0)):
-            fresh = int(self.fresh and all(self.graph.nodes[i].kind in ("conv", "dense") for i in self._readers_of(0)))
-            self._add("source", stage, 0, target=target, fresh=fresh)
+        self._new(place, stage, 0)  # filled only if somebody reads it, which is seen in the end
+
+    def _fill_source(self) -> None:
+        source = self._block[0]
+        if any(source in (operation.source, operation.other, operation.target) for operation in self.operations):
+            fresh = self.fresh and all(self.graph.nodes[i].kind in ("conv", "dense") for i in self._readers_of(0))
+            self.operations.insert(0, Operation(CODE["source"], 0, 0, target=source, fresh=int(fresh)))
 
     def _readers_of(self, place: int) -> list[int]:
         return [i for i, node in enumerate(self.graph.nodes) if place in node.inputs]
 
     def _takes_products(self, place: int) -> bool:
-        """Whether a node is a convolution that an activation can take along, straight from products of features."""
-        node, readers = self.graph.nodes[place], self._readers_of(place)
-        fused = len(readers) == 1 and self.graph.nodes[readers[0]].kind in ("relu", "erf")
-        return self.fresh and node.kind == "conv" and node.inputs == (0,) and node.layer.width <= LINES and fused
+        """Whether the window of a node is summed straight from products of features."""
+        node = self.graph.nodes[place]
+        return self.fresh and node.kind == "conv" and node.inputs == (0,)
 
     def _conv(self, place: int, node: Node, stage: int) -> None:
         source, lag = self._read(node.inputs[0], stage)
@@ -269,13 +272,9 @@ class Program:
             fields |= {"affine": step.affine, "weight": step.weight, "bias": step.bias}
             if self._last("window", target) and 2 * self.operations[-1].half < LINES:
                 window = self.operations.pop()
-                products = self._takes_products(node.inputs[0]) and self._sourceless
+                products = self._takes_products(node.inputs[0])
                 fields |= {"source": -1 if products else window.source, "half": window.half}
         self._add(node.kind, stage, self.blocks[target].lag, **fields)
-
-    @property
-    def _sourceless(self) -> bool:
-        return not any(operation.code == CODE["source"] for operation in self.operations)
 
     def _last(self, name: str, target: int) -> bool:
         """Whether the last operation was this one, on this block."""
