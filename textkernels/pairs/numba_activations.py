@@ -1,8 +1,8 @@
 """Activations on rows of a token-pair block, fused with what comes right before and behind them.
 
 An affine step (the weights and bias of a convolution or dense layer) is always taken along. A convolution of at most
-nine tokens is too: its window is summed up on the way in, from nine lines given by their offsets. So is a pooling:
-its sums take the values instead of a block. For one convolution with pooling no block is written at all.
+nine tokens is too: its window is summed up on the way in, from nine lines given by their offsets. So is a pooling
+behind a relu: its sums take the values instead of a block. For one convolution with pooling no block is written at all.
 
 relu: K <- s (sqrt(1 - c^2) + t c) / (2 pi), Theta <- Theta t / (2 pi), with s = sqrt(A_ii A'_jj), c = K / s and
 t = pi - arccos c. erf: K <- (2 / pi) arcsin(2 K / sqrt q), Theta <- (4 / pi) Theta / sqrt(q - 4 K^2), with
@@ -30,7 +30,7 @@ import numpy as np
 
 from textkernels.pairs.arc_polynomials import ARCCOS, ARCSIN, SINE
 from textkernels.pairs.numba_access import held, read, write
-from textkernels.pairs.numba_program import LINES
+from textkernels.pairs.numba_operations import LINES
 from textkernels.pairs.numba_rows import ALIGNED, ONE, TWO, ZERO, beside, compiled, inlined, lying, settle, shift, start
 
 PI, HALF_PI, TURN = np.float32(np.pi), np.float32(np.pi / 2), np.float32(1 / (2 * np.pi))
@@ -129,7 +129,6 @@ def _make_relu(windowed: bool, pooled: bool, kind: int) -> Any:
         scales, digests, row_scales, row_digests, mask, weights, constants, group, sums = tokens
         block, p = lying(blocks, number), _coefficients(constants)
         sizes, inverses, states, total, total_ntk = scales[slot], scales[slot + 1], digests[state], group[0], group[1]
-        turn = weight * TURN
         if pooled:
             group[:] = ZERO
         for i in range(top, bottom):
@@ -137,56 +136,65 @@ def _make_relu(windowed: bool, pooled: bool, kind: int) -> Any:
             at, left = start(block, i), block[5] + ALIGNED if aligned else shift(block, i)
             size, digest = row_scales[slot, token + i] * TURN, row_digests[state, token + i]
             slope, level = weight * row_scales[slot + 1, token + i], bias * row_scales[slot + 1, token + i]
-            part = weights[place, token + i]
+            part = weights[place, token + i] * size
+            turn = weight * TURN if kind == 1 else TURN
+            part_ntk = weights[place, token + i] * turn
             for j in range(columns):
                 if windowed:
                     cov = _window(x, a + j, b + j, c + j, d + j, e + j, f + j, g + j, h + j, l + j)
                 else:
                     cov = held(k, at + j)
-                r = (slope * cov + level) * read(inverses, left + j)
+                inverse = read(inverses, left + j)
+                r = (slope * cov + level) * inverse
                 sine, factor = _relu(r, read(states, left + j) == digest, p)
-                scale = size * read(sizes, left + j)
-                first = scale * (r * factor)  # the K of the affine step times t / (2 pi), which Theta takes in
-                value, tangent = scale * sine + first, first
-                if kind == 1 and windowed:
-                    before = _window(y, a + j, b + j, c + j, d + j, e + j, f + j, g + j, h + j, l + j)
-                    tangent = first + before * (turn * read(mask, left + j)) * factor
-                elif kind == 1:
-                    tangent = first + held(t, at + j) * (turn * read(mask, left + j)) * factor
-                elif kind == 3:
-                    tangent = held(t, at + j) * (TURN * factor)
+                # Behind an affine step Theta takes its K in, which is s r, times t / (2 pi).
+                first = r * factor
+                before = factor
+                if (kind == 1 or kind == 3) and windowed:
+                    before = factor * _window(y, a + j, b + j, c + j, d + j, e + j, f + j, g + j, h + j, l + j)
+                elif kind == 1 or kind == 3:
+                    before = factor * held(t, at + j)
                 if pooled:
-                    write(total, left + j, held(total, left + j) + part * value)
-                    if kind:
-                        write(total_ntk, left + j, held(total_ntk, left + j) + part * tangent)
+                    # Sums are settled with the square roots of the variances of columns, once for many rows.
+                    write(total, left + j, held(total, left + j) + part * (sine + first))
+                    if kind == 1:
+                        more = part * first + part_ntk * (before * inverse)
+                        write(total_ntk, left + j, held(total_ntk, left + j) + more)
+                    elif kind == 2:
+                        write(total_ntk, left + j, held(total_ntk, left + j) + part * first)
+                    elif kind == 3:
+                        write(total_ntk, left + j, held(total_ntk, left + j) + part_ntk * (before * inverse))
                 else:
-                    write(k, at + j, value)
-                    if kind:
+                    scale = size * read(sizes, left + j)
+                    tangent = scale * first
+                    write(k, at + j, scale * sine + tangent)
+                    if kind == 1:
+                        write(t, at + j, tangent + before * (turn * read(mask, left + j)))
+                    elif kind == 2:
                         write(t, at + j, tangent)
+                    elif kind == 3:
+                        write(t, at + j, before * turn)
         if pooled:
-            settle(group, sums, place, 0)
+            settle(group, sums, place, 0, sizes)
             if kind:
-                settle(group, sums, place, 1)
+                settle(group, sums, place, 1, sizes)
 
     return relu
 
 
-def _make_erf(windowed: bool, pooled: bool, kind: int) -> Any:
+def _make_erf(windowed: bool, _: bool, kind: int) -> Any:
     @compiled
     def erf(k, t, x, y, lines, blocks, number, span, step, where, tokens):
-        top, bottom, columns, aligned = span
-        weight, bias, slot, state, token, place = step[0], step[1], where[0], where[1], where[2], where[3]
-        scales, digests, row_scales, row_digests, _, weights, constants, group, sums = tokens
+        top, bottom, columns, _ = span
+        weight, bias, slot, state, token = step[0], step[1], where[0], where[1], where[2]
+        scales, digests, row_scales, row_digests, _, _, constants, _, _ = tokens
         block, p = lying(blocks, number), _coefficients(constants)
-        inverses, states, total, total_ntk = scales[slot], digests[state], group[0], group[1]
-        if pooled:
-            group[:] = ZERO
+        inverses, states = scales[slot], digests[state]
         for i in range(top, bottom):
             a, b, c, d, e, f, g, h, l = _offsets(lines, i - top)  # noqa: E741
-            at, left = start(block, i), block[5] + ALIGNED if aligned else shift(block, i)
+            at, left = start(block, i), shift(block, i)
             inverse, digest = row_scales[slot, token + i], row_digests[state, token + i]
             own = inverse * inverse * (TWO - inverse * inverse)  # 1 - (2 A / (1 + 2 A))^2
-            part = weights[place, token + i]
             for j in range(columns):
                 if windowed:
                     cov = weight * _window(x, a + j, b + j, c + j, d + j, e + j, f + j, g + j, h + j, l + j) + bias
@@ -194,27 +202,16 @@ def _make_erf(windowed: bool, pooled: bool, kind: int) -> Any:
                     cov = weight * held(k, at + j) + bias
                 scale = inverse * read(inverses, left + j)
                 arc, root = _erf(TWO * cov * scale, own, read(states, left + j) == digest, p)
-                value, tangent = TWO_BY_PI * arc, cov
+                tangent = cov
                 if kind == 1 and windowed:
                     tangent += weight * _window(y, a + j, b + j, c + j, d + j, e + j, f + j, g + j, h + j, l + j)
                 elif kind == 1:
                     tangent += weight * held(t, at + j)
                 elif kind == 3:
                     tangent = held(t, at + j)
+                write(k, at + j, TWO_BY_PI * arc)
                 if kind:
-                    tangent *= FOUR_BY_PI * scale / root
-                if pooled:
-                    write(total, left + j, held(total, left + j) + part * value)
-                    if kind:
-                        write(total_ntk, left + j, held(total_ntk, left + j) + part * tangent)
-                else:
-                    write(k, at + j, value)
-                    if kind:
-                        write(t, at + j, tangent)
-        if pooled:
-            settle(group, sums, place, 0)
-            if kind:
-                settle(group, sums, place, 1)
+                    write(t, at + j, tangent * (FOUR_BY_PI * scale / root))
 
     return erf
 
@@ -239,5 +236,4 @@ def _choose(make: Any, windowed: bool, pooled: bool) -> Any:
 
 relu, relu_pooled = _choose(_make_relu, False, False), _choose(_make_relu, False, True)
 relu_window, relu_window_pooled = _choose(_make_relu, True, False), _choose(_make_relu, True, True)
-erf, erf_pooled = _choose(_make_erf, False, False), _choose(_make_erf, False, True)
-erf_window, erf_window_pooled = _choose(_make_erf, True, False), _choose(_make_erf, True, True)
+erf, erf_window = _choose(_make_erf, False, False), _choose(_make_erf, True, False)

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numba as nb
 
 from textkernels.pairs import numba_rows as row
+from textkernels.pairs.numba_operations import CODE, FIELD, PRODUCT_ROWS
 from textkernels.pairs.numba_products import STRIP, multiply
-from textkernels.pairs.numba_program import CODE, FIELD, PRODUCT_ROWS
 
 ATTEND, ATTENDED = CODE["attend"], CODE["attended"]
 CODE_OF, FROM, TO, NUMBER = (FIELD[name] for name in ("code", "source", "target", "place"))

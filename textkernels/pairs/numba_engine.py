@@ -17,13 +17,13 @@ from textkernels.pairs.numba_own import OwnPass
 from textkernels.pairs.numba_packing import Memory, laid_out, pack_panel, pack_rows, panel_columns, plan_of, scratch
 from textkernels.pairs.numba_pass import run
 from textkernels.pairs.numba_products import STRIP, to_strips
-from textkernels.pairs.numba_program import GROUP, Program, content_share
+from textkernels.pairs.numba_program import Program, content_share
 from textkernels.pairs.numba_state import Panel, Rows
 from textkernels.pairs.numba_traits import Traits
 from textkernels.processors import count_processors, single_threaded_blas
 
-PANEL = 1024  # columns of a panel, or one document if that is longer
-NARROW = 512  # columns where several layers pass rows on: windows of these stay in the first-level cache
+PANEL = 1024  # tokens of a panel, at least
+NARROW, DEEP = 256, 3  # the same from so many windows on: what they pass on to each other stays in nearer caches
 PRODUCT = 1 << 21  # entries of the products of a chunk of tokens with a panel, at most: 8 MB
 TASK = 1 << 23  # token pairs that a thread does in one go, about 10 ms
 MEMORY = 2 << 30  # bytes of attention weights that are kept
@@ -157,7 +157,7 @@ class NumbaEngine:
         programs = (Program(self.graph, own.tangent.kind == 0), longest, 1 + ntk), (own.program, (reach, reach), 1)
         working = 0
         for program, (rows, columns), arrays in programs:
-            width = int(panel_columns(program, np.array([max(columns, PANEL)]))[1][-1])
+            width = int(panel_columns(program, np.array([columns + PANEL]))[1][-1])
             product = (min(PRODUCT, rows * width) + 64 * width) * (1 + (own.tangent.kind == 2))
             working = max(working, 4 * (arrays * program.layout(rows, width, positions).size + product))
         # A document that is prepared has its weights twice, and those of a block are made again if memory is short.
@@ -182,7 +182,8 @@ class NumbaEngine:
 
     def _tasks(self, program: Program, rows: Prepared, columns: Prepared, symmetric: bool) -> list[_Task]:
         """Groups of row documents against panels of column documents, the largest first."""
-        across = PANEL if program.group > GROUP or program.attention else NARROW
+        windows = sum(operation.half >= 0 for operation in program.operations)
+        across = NARROW if windows >= DEEP else PANEL
         panels = [
             (first, pack_panel(program, columns.traits, columns.index[first:last]))
             for first, last in _parts(columns.lengths, across)
@@ -248,12 +249,10 @@ def _identities(part: Prepared) -> np.ndarray:
 
 
 def _parts(lengths: np.ndarray, tokens: int) -> Iterator[tuple[int, int]]:
-    """Consecutive documents of about so many tokens in all, first and last + 1."""
+    """Consecutive documents of at least so many tokens in all, first and last + 1."""
     first, total = 0, 0
-    for place, length in enumerate(lengths):
-        if place > first and total + length > tokens:
+    for place, length in enumerate(lengths, 1):
+        total += int(length)
+        if total >= tokens or place == len(lengths):
             yield first, place
             first, total = place, 0
-        total += int(length)
-    if len(lengths):
-        yield first, len(lengths)

@@ -87,7 +87,7 @@ class _Meeting:
         every = np.array([0])
         self.panel = pack_panel(self.program, self.traits, every)
         self.most = max(64, PRODUCT // self.panel.width)
-        self.rows = pack_rows(self.traits, every, self.program.margin, self.most)
+        self.rows = pack_rows(self.traits, every, self.program.margin, self.most, repeats=False)
         self.plan, size = laid_out(frame.plan, self.program, self.rows, self.panel)
         self.work = scratch(frame.memory, self.plan, size, self.rows, self.panel)
 
@@ -204,7 +204,7 @@ class _Meeting:
         every = np.array([0])
         panel = pack_panel(self.program, self.traits, every)
         self.panel.positions[:] = panel.positions
-        self.rows.positions[:] = pack_rows(self.traits, every, self.program.margin, self.most).positions
+        self.rows.positions[:] = pack_rows(self.traits, every, self.program.margin, self.most, repeats=False).positions
         place_positions(self.plan, self.panel, self.work)
         return np.sum(mixed.astype(np.float64) ** 2, axis=1)
 

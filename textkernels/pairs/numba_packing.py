@@ -9,8 +9,9 @@ import numpy as np
 
 from textkernels.features import FeatureState
 from textkernels.pairs.numba_activations import CONSTANTS
+from textkernels.pairs.numba_operations import ALIGNED, LINES
 from textkernels.pairs.numba_products import ROWS, STRIP
-from textkernels.pairs.numba_program import ALIGNED, LINES, Program
+from textkernels.pairs.numba_program import Program
 from textkernels.pairs.numba_state import Panel, Plan, Rows, Work
 from textkernels.pairs.numba_traits import Traits
 
@@ -76,8 +77,8 @@ def laid_out(plan: Plan, program: Program, rows: Rows, panel: Panel) -> tuple[Pl
     return plan._replace(blocks=layout.blocks, attention=layout.attention, zeros=layout.zeros), layout.size
 
 
-def pack_rows(traits: Traits, documents: np.ndarray, margin: int, most: int) -> Rows:
-    """Row documents in chunks of at most ``most`` distinct tokens.
+def pack_rows(traits: Traits, documents: np.ndarray, margin: int, most: int, repeats: bool = True) -> Rows:
+    """Row documents in chunks of at most ``most`` distinct tokens; without ``repeats``, all count as distinct.
 
     Words repeat, so that thousands of tokens of reviews have products with the panel for a third of them only; where
     they do not, small chunks stay in a nearer cache.
@@ -85,13 +86,16 @@ def pack_rows(traits: Traits, documents: np.ndarray, margin: int, most: int) -> 
     tokens = traits.tokens(documents)
     states = traits.states[tokens]
     starts = np.concatenate([[0], np.cumsum(traits.lengths[documents])]).astype(np.int64)
-    chunks = _chunks(states, most)
+    chunks = _chunks(states, most) if repeats else [*range(0, len(tokens), most), len(tokens)]
     chosen: list[np.ndarray] = []
     places: list[np.ndarray] = []
     entries: list[int] = []
     for first, last in pairwise(chunks):
         low, high = max(first - margin, 0), min(last + margin, len(tokens))
-        _, index, inverse = np.unique(states[low:high], return_index=True, return_inverse=True)
+        if repeats:
+            _, index, inverse = np.unique(states[low:high], return_index=True, return_inverse=True)
+        else:
+            index = inverse = np.arange(high - low)
         entries.append(sum(len(part) for part in places) - low)
         chosen.append(tokens[low:high][index])
         places.append(inverse.reshape(-1))

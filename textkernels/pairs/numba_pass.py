@@ -12,8 +12,8 @@ import numpy as np
 from textkernels.pairs import numba_activations as activation
 from textkernels.pairs import numba_attention as attention
 from textkernels.pairs import numba_rows as row
+from textkernels.pairs.numba_operations import CODE, FIELD
 from textkernels.pairs.numba_products import STRIP, multiply
-from textkernels.pairs.numba_program import CODE, FIELD
 
 (SOURCE, WINDOW, AFFINE, RELU, ERF, NORM, MIX, POOL, ATTEND, ATTENDED, CORRELATE, CORRELATED, COPY) = CODE.values()
 (CODE_OF, _, LAG, FROM, OTHER, TO, HALF, SLOT, DIGEST, FRESH, KIND, NUMBER) = FIELD.values()
@@ -100,12 +100,8 @@ def run_stage(plan, rows, panel, work, document, stage, count, width):
                         activation.relu_pooled(k, t, x, t, work.lines, blocks, target, span, step, where, tokens)
                     elif code == RELU:
                         activation.relu(k, t, x, t, work.lines, blocks, target, span, step, where, tokens)
-                    elif half >= 0 and number >= 0:
-                        activation.erf_window_pooled(k, t, x, t, work.lines, blocks, target, span, step, where, tokens)
                     elif half >= 0:
                         activation.erf_window(k, t, x, t, work.lines, blocks, target, span, step, where, tokens)
-                    elif number >= 0:
-                        activation.erf_pooled(k, t, x, t, work.lines, blocks, target, span, step, where, tokens)
                     else:
                         activation.erf(k, t, x, t, work.lines, blocks, target, span, step, where, tokens)
                     first = stop
@@ -133,10 +129,11 @@ def run_stage(plan, rows, panel, work, document, stage, count, width):
                 if ntk:
                     row.mix(t, blocks, operations[place, OTHER], target, first, last, columns, weight)
             elif code == POOL:
-                row.pool(k, blocks, source, first, last, columns, rows.weights, token, number, work.group, work.sums, 0)
+                part, all_of = work.group, work.sums
+                row.pool(k, blocks, source, first, last, columns, rows.weights, token, number, mask, part, all_of, 0)
                 if ntk:
                     row.pool(
-                        t, blocks, source, first, last, columns, rows.weights, token, number, work.group, work.sums, 1
+                        t, blocks, source, first, last, columns, rows.weights, token, number, mask, part, all_of, 1
                     )
             elif code in (ATTEND, CORRELATE):
                 attention.end(plan, rows, panel, work, document, place, first, last, length, count, width)

@@ -179,7 +179,7 @@ def normalize(x, blocks, number, top, bottom, columns, scales, row_scales, slot,
 
 
 @compiled
-def pool(x, blocks, number, top, bottom, columns, weights, token, place, group, sums, which):
+def pool(x, blocks, number, top, bottom, columns, weights, token, place, mask, group, sums, which):
     """Add rows times their weights to ``sums``, (2, pools, width) float64. Over one group of rows they are added up
     in float32, which over thousands would lose digits.
     """
@@ -190,15 +190,15 @@ def pool(x, blocks, number, top, bottom, columns, weights, token, place, group, 
         at, left, weight = start(block, i), shift(block, i), weight_of[token + i]
         for j in range(columns):
             write(total, left + j, held(total, left + j) + weight * read(x, at + j))
-    settle(group, sums, place, which)
+    settle(group, sums, place, which, mask)
 
 
 @compiled
-def settle(group, sums, place, which):
-    """Add the sums of a group of rows to those of all."""
+def settle(group, sums, place, which, factors):
+    """Add the sums of a group of rows, times ``factors`` of columns, to those of all."""
     part, total = group[which], sums[which, place]
     for j in range(len(part)):
-        write(total, j, held(total, j) + read(part, j))
+        write(total, j, held(total, j) + read(part, j) * read(factors, j))
 
 
 @compiled
