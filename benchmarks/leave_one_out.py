@@ -17,9 +17,9 @@ import numpy as np
 from textkernels.feature_kernel import FeatureKernel
 from textkernels.features import DocumentFeatures
 from textkernels.full_selection import select_diag_reg_full
-from textkernels.latent import gram_triangles
 from textkernels.named_architectures import named_architecture
 from textkernels.selection import select_diag_reg
+from textkernels.solving import gram_triangles
 from textkernels.targets import encode_targets
 
 

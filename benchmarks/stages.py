@@ -28,10 +28,11 @@ from embeddings.texts import tokenize_texts
 from textkernels.datasets import load
 from textkernels.engines import choose_kernel
 from textkernels.labels import check_labels, stratified_sample
-from textkernels.latent import LatentModel, gram_triangles
+from textkernels.latent import LatentModel
 from textkernels.posterior import NNGPPosterior, NTKPosterior
 from textkernels.processors import count_processors
 from textkernels.solvers import CholeskyFactor
+from textkernels.solving import gram_triangles
 from textkernels.targets import encode_targets
 
 

@@ -320,6 +320,14 @@ def test_cnn_struct_in_erf_has_erf_stds_everywhere():
         ("cnn-gap", {"depth": -1}, "expected depth to be an integer >= 0, got -1"),
         ("cnn-struct", {"depth": 0.5}, "expected depth to be an integer >= 0, got 0.5"),
         (
+            "cnn-gap(depth=4",
+            {},
+            r"expected an architecture as name or name\(parameter=value, ...\).*got 'cnn-gap\(depth=4'",
+        ),
+        ("cnn-gap(4)", {}, "such as cnn-gap"),
+        ("cnn-gap(depth=x)", {}, "such as cnn-gap"),
+        ("gap(hidden=1)", {}, "gap: expected parameters among none; got hidden"),
+        (
             "cnn-struct",
             {"attention": 0},
             "expected attention to be an integer >= 1, got 0; without attention it is cnn-gap",
@@ -331,6 +339,12 @@ def test_named_architecture_refuses(name, parameters, message):
         named_architecture(name, **parameters)
 
 
-def test_named_architecture_says_its_parameters():
+def test_named_architecture_says_its_parameters_and_reads_them():
+    deep = named_architecture("cnn-struct", depth=8, attention=2, activation="erf")
+    assert deep.name == "cnn-struct(depth=8, attention=2, activation='erf')"
+    assert named_architecture(deep.name) == deep
+    assert named_architecture("gap-fcn(hidden=2)", layer_norm=True) == named_architecture(
+        "gap-fcn", hidden=2, layer_norm=True
+    )
     assert named_architecture("gap-fcn").name == "gap-fcn"
     assert named_architecture("gap-fcn", hidden=2, layer_norm=True).name == "gap-fcn(hidden=2, layer_norm=True)"

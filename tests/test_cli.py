@@ -159,8 +159,8 @@ ERRORS = [
     ("fit", "Missing argument 'DATA'. (see textkernels fit --help)"),
     ("fit d.csv", "Missing option '--model'"),
     ("fit d.csv --model m --kernel rbf", "'rbf' is not one of 'nngp', 'ntk'"),
-    ("fit d.csv --model m --diag-reg -1", "expected auto or a number >= 0, got '-1'"),
-    ("fit d.csv --model m --diag-reg nan", "expected auto or a number >= 0"),
+    ("fit d.csv --model m --diag-reg -1", "expected auto, auto-full or a number >= 0, got '-1'"),
+    ("fit d.csv --model m --diag-reg nan", "expected auto, auto-full or a number >= 0"),
     ("fit d.csv --model m --limit 1", "1 is not in the range x>=2"),
     ("fit d.csv --model m --delimiter ab", "expected one character, or tab; got 'ab'"),
     ("fit d.csv --model m --rejects r.csv", "--rejects needs --skip-bad-rows"),
@@ -273,7 +273,8 @@ def test_interrupt(run: Run, model: StandIn, monkeypatch: pytest.MonkeyPatch) ->
 def test_fit_hands_everything_on(run: Run, model: StandIn) -> None:
     Path("d.csv").write_text("text,label\ngood,pos\n,neg\nNA,neg\n")
     line = (
-        "fit d.csv --model m --embedding word2vec --architecture gap --kernel ntk --diag-reg 1e-3 --seed 7 --workers 2 "
+        "fit d.csv --model m --embedding word2vec --architecture gap --kernel ntk --diag-reg 1e-3 --seed 7 "
+        "--engine jax --workers 2 "
         "--tokenizer keras --max-tokens 50 --keep head+tail --unknown zero --scale none"
     )
     code, out, err = run(*line.split())
@@ -288,6 +289,7 @@ def test_fit_hands_everything_on(run: Run, model: StandIn) -> None:
         "max_tokens": 50,
         "keep": "head+tail",
         "unknown": "zero",
+        "engine": "jax",
         "scale": "none",
         "workers": 2,
         "progress": True,

@@ -1,11 +1,18 @@
 """Leave-one-out for a grid by factorizations: the same table as by one eigendecomposition and by explicit refits."""
 
+from functools import partial
+
 import numpy as np
 import pytest
+from cases import documents
 
+import textkernels as tk
+from textkernels import solving
+from textkernels.engines import choose_kernel
 from textkernels.full_selection import select_diag_reg_full
 from textkernels.selection import select_diag_reg
 from textkernels.solvers import LowerTriangle
+from textkernels.targets import encode_targets
 
 GRID = (1e-7, 1e-4, 1e-2, 1e-1, 1.0)
 N = 37
@@ -75,3 +82,17 @@ def test_kernels_that_are_no_covariances() -> None:
     assert [np.isinf(score.mse) for score in table] == [True, True, False, False, False]
     with pytest.raises(ValueError, match="smallest eigenvalue of -"):
         select_diag_reg_full(shifted, y, (1e-7, 1e-6))
+
+
+def test_auto_full_is_the_best_value_on_all_documents(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A subset of 20 documents is where the walk over all 120 starts."""
+    texts, codes = documents(lengths=[3, 5, 2, 7, 4] * 24), np.arange(120) % 2
+    kernel = choose_kernel(tk.named_architecture("gap-fcn"))
+    train, targets = kernel.prepare(texts), encode_targets(codes, 2)
+    nngp = solving.gram_triangles(kernel, train, False)[0]
+    best = select_diag_reg_full(nngp, targets)
+    monkeypatch.setattr(solving, "select_diag_reg", partial(select_diag_reg, max_documents=20))
+    part, whole = (solving.solve(kernel, train, targets, False, how).selection for how in ("auto", "auto-full"))
+    assert part.n_documents == 20
+    assert whole.n_documents == 120
+    assert whole.diag_reg == best.diag_reg

@@ -94,6 +94,17 @@ def test_a_budget_that_is_too_small_is_refused_with_numbers_and_ways_out() -> No
     assert_close(tk.gram(CNN, texts, memory_budget="1GB"), tk.gram(CNN, texts))
 
 
+def test_memory_of_explicit_features_is_known_before() -> None:
+    """Absolute positions in values have more columns, the farther documents reach."""
+    positions = tk.Positions("absolute", scale=5, in_values=True)
+    kernel = choose_kernel(tk.Architecture([tk.SelfAttention(positions=positions), tk.GlobalAveragePool(), tk.Dense()]))
+    texts = documents(lengths=(3, 700))
+    prepared = kernel.prepare(texts, 700)
+    kept, _ = kernel.memory_need(texts.lengths, texts.dim, (700, 700), True)
+    size = sum(array.nbytes for array in prepared.arrays().values())
+    assert 8 * len(texts) * 200 < size <= kept < 2 * size
+
+
 def test_what_was_asked_of_others_is_refused_before_it_starts() -> None:
     # 300 documents of 500 tokens are nothing, 300,000 are more than any machine has.
     lengths = np.full(300_000, 500)

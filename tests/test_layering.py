@@ -60,11 +60,13 @@ ONLY_IN = {
 
 # Inside textkernels: a module may import those in its own row and the rows above, never below.
 ROWS = [
-    {"processors", "tile", "attention_weights", "layers", "features", "architecture", "named_architectures"},
-    {"feature_kernel", "pairs", "monte_carlo", "gram_matrix", "engines", "finite", "reference"},
+    {"processors", "memory_budget"},
+    {"tile", "attention_weights", "layers", "features", "architecture", "named_architectures"},
+    {"feature_kernel", "gram_tiles", "pairs", "monte_carlo", "engines", "finite", "reference"},
+    {"gram_store", "gram_estimate", "gram_matrix", "gram_errors"},
     {"tables", "labels", "targets", "solvers"},
-    {"posterior", "selection", "full_selection", "probability", "latent", "evaluation"},
-    {"datasets", "overlap", "preparation"},
+    {"posterior", "selection", "full_selection", "solving", "probability", "latent", "evaluation"},
+    {"datasets", "overlap", "preparation", "finished"},
     {"classifier", "persistence"},
     {"experiments", "held_out", "tune", "tuning_space"},
     {"cli"},
@@ -105,8 +107,9 @@ def test_imports_follow_the_table(path: Path) -> None:
 def test_modules_of_textkernels_import_no_later_row(path: Path) -> None:
     row_of = {module: place for place, row in enumerate(ROWS) for module in row}
     own = path.relative_to(ROOT / "textkernels").parts[0].removesuffix(".py")
-    if own not in row_of:
+    if own in ("__init__", "__main__"):
         return
+    assert own in row_of, f"{path.name}: give it a place in ROWS"
     for name in imports(path):
         parts = name.split(".")
         if parts[0] == "textkernels" and len(parts) > 1 and parts[1] in row_of:

@@ -13,6 +13,7 @@ import oracle
 import pytest
 from cases import DIM, documents
 
+import textkernels as tk
 from embeddings import Sequences
 from textkernels import (
     Activation,
@@ -24,6 +25,7 @@ from textkernels import (
     Positions,
     Residual,
     SelfAttention,
+    gram_tiles,
     named_architecture,
 )
 from textkernels.features import FeatureState, apply_layers
@@ -175,14 +177,22 @@ def test_identity_scores_meet_the_closed_form(positions: Positions | None) -> No
 
 def test_standard_errors_are_the_spread_over_seeds() -> None:
     texts, layer = documents(lengths=(4, 2, 5)), attention("softmax", samples=64)
-    blocks, errors = [], []
-    for seed in range(40):
-        kernel = MonteCarloKernel(network(replace(layer, seed=seed)))
-        prepared = kernel.prepare(texts)
-        blocks.append(kernel.block(prepared, prepared, True, 0))
-        errors.append(kernel.standard_errors(prepared, prepared, True, 0))
-    spread, error = np.std(blocks, axis=0, ddof=1), np.sqrt(np.mean(np.square(errors), axis=0))
-    np.testing.assert_allclose(error, spread, rtol=0.4)
+    stacks = [network(replace(layer, seed=seed)) for seed in range(40)]
+    spread = np.std([tk.gram(stack, texts, kind="both") for stack in stacks], axis=0, ddof=1)
+    errors = [tk.gram_standard_errors(stack, texts, kind="both") for stack in stacks]
+    np.testing.assert_allclose(np.sqrt(np.mean(np.square(errors), axis=0)), spread, rtol=0.4)
+
+
+def test_standard_errors_of_tiles_and_of_exact_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts, stack = documents(), network(attention("softmax", samples=64))
+    nngp, ntk = tk.gram_standard_errors(stack, texts, kind="both")
+    monkeypatch.setattr(gram_tiles, "DOCUMENTS", 3)
+    np.testing.assert_allclose(tk.gram_standard_errors(stack, texts), nngp, rtol=1e-6)
+    np.testing.assert_allclose(tk.gram_standard_errors(stack, texts[:2], texts[1:], "ntk"), ntk[:2, 1:], rtol=1e-6)
+    exact = tk.gram_standard_errors(tk.named_architecture("struct"), texts, texts[:2])
+    np.testing.assert_array_equal(exact, np.zeros((len(texts), 2)))
+    with pytest.raises(ValueError, match="kind"):
+        tk.gram_standard_errors(stack, texts, kind="variance")
 
 
 def test_softmax_agrees_with_scores_drawn_pair_by_pair() -> None:

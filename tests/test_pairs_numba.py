@@ -24,8 +24,8 @@ from textkernels import (
 )
 from textkernels.pairs import numba_engine, numba_packing
 from textkernels.pairs.arc_polynomials import ARCCOS, ARCSIN, SINE
+from textkernels.pairs.digests import compared, exact_tokens, placed_digests, window_digests
 from textkernels.pairs.kernel import PairKernel
-from textkernels.pairs.numba_digests import compared, exact_tokens, placed_digests, window_digests
 from textkernels.pairs.numba_pass import run
 from textkernels.pairs.numba_products import STRIP, multiply, to_strips
 

@@ -11,6 +11,7 @@ import pytest
 from samples import LABELS, TEXTS
 
 import textkernels as tk
+from textkernels.persistence import FORMAT
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +73,7 @@ def edit_config(folder, **changes) -> None:
 
 DAMAGES = {
     "no folder": (lambda folder: folder.rename(folder.parent / "elsewhere"), "textkernels fit"),
-    "other format": (lambda folder: edit_config(folder, format=99), "format 1, got 99"),
+    "other format": (lambda folder: edit_config(folder, format=99), f"format {FORMAT}, got 99"),
     "not JSON": (lambda folder: (folder / "config.json").write_text("{"), "not valid JSON"),
     "cut short": (
         lambda folder: (folder / "latent.safetensors").write_bytes((folder / "latent.safetensors").read_bytes()[:100]),
@@ -80,7 +81,7 @@ DAMAGES = {
     ),
     "file gone": (lambda folder: (folder / "encoder.safetensors").unlink(), "encoder.safetensors"),
     "key gone": (
-        lambda folder: (folder / "config.json").write_text(json.dumps({"format": 1})),
+        lambda folder: (folder / "config.json").write_text(json.dumps({"format": FORMAT})),
         "incomplete",
     ),
 }

@@ -217,8 +217,6 @@ def test_wrong_shapes_are_named() -> None:
         nngp_posterior(WIDE, y, 1e-3).mean(WIDE.k_test[:, 1:])
     with pytest.raises(ValueError, match=r"targets of shape \(19, classes\)"):
         nngp_posterior(WIDE, y[1:], 1e-3)
-    with pytest.raises(TypeError, match="LowerTriangle with a CholeskyFactor"):
-        NTKPosterior.fit(PrimalRidge.factor(WIDE.psi, 1e-3), LowerTriangle.from_dense(WIDE.k), y)
 
 
 def test_posteriors_from_arrays_predict_bit_equal() -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from textkernels.architecture import Architecture
     from textkernels.classifier import KernelClassifier
+    from textkernels.gram_errors import gram_standard_errors
     from textkernels.gram_matrix import gram
     from textkernels.layers import (
         Activation,
@@ -39,6 +40,7 @@ _MODULES = {
     "Residual": "layers",
     "SelfAttention": "layers",
     "gram": "gram_matrix",
+    "gram_standard_errors": "gram_errors",
     "load": "persistence",
     "named_architecture": "named_architectures",
 }
@@ -57,6 +59,7 @@ __all__ = [
     "Residual",
     "SelfAttention",
     "gram",
+    "gram_standard_errors",
     "load",
     "named_architecture",
 ]

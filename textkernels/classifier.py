@@ -42,8 +42,8 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
             encoder; see :func:`embeddings.get_encoder`.
         architecture: name (see :func:`textkernels.named_architecture`) or an Architecture.
         kernel: ``"nngp"`` (random networks, Bayesian) or ``"ntk"`` (an ensemble of trained networks).
-        diag_reg: regularizer in units of the mean of the Gram diagonal, or ``"auto"``: least leave-one-out
-            squared error among 1e-7, 1e-6, ..., 1.
+        diag_reg: regularizer in units of the mean of the Gram diagonal; ``"auto"``: least leave-one-out
+            squared error among 1e-7, 1e-6, ..., 1 on at most 3,000 of the texts; ``"auto-full"``: on all of them.
         random_state: seed of everything random.
         tokenizer, max_tokens, keep, unknown, scale, workers: see :func:`embeddings.get_encoder`.
         engine: of the kernel, see :func:`textkernels.gram`.

@@ -8,8 +8,12 @@ import numpy as np
 
 from embeddings import Sequences
 from textkernels.architecture import Architecture
-from textkernels.features import DocumentFeatures, document_features
+from textkernels.attention_weights import CHUNK_ENTRIES
+from textkernels.features import DocumentFeatures, FeatureState, apply_layers, document_features
+from textkernels.processors import count_processors
 from textkernels.tile import Tile
+
+TOKEN_COPIES = 4  # of the token features of a document at once: before and after a layer, queries, normalized
 
 
 class FeatureKernel:
@@ -27,6 +31,21 @@ class FeatureKernel:
     def prepare(self, documents: Sequences, longest: int | None = None, progress: bool = False) -> DocumentFeatures:
         """What ``block`` needs of each document; see :func:`textkernels.features.document_features`."""
         return document_features(self.architecture, documents, longest, progress)
+
+    def memory_need(self, lengths: np.ndarray, dim: int, longest: tuple[int, int], ntk: bool) -> tuple[int, int]:
+        """Bytes of prepared documents, and bytes to work with beyond blocks of the result, at most.
+
+        Args:
+            lengths: tokens of all documents; dim: of their vectors, taken for float64.
+            longest, ntk: documents of any length cost a pair the same, and both kernels are prepared.
+        """
+        reach = int(lengths.max(initial=1))
+        state = FeatureState.from_tokens(np.zeros((1, dim)), reach)
+        layers = self.architecture.layers[: self.architecture.linear_layers]
+        columns = apply_layers(state, layers).values.shape[1]
+        # The rows as they come, all together, and weighted for K and Theta.
+        tokens = count_processors() * 8 * (TOKEN_COPIES * reach * columns + CHUNK_ENTRIES)
+        return 2 * 8 * len(lengths) * columns, 2 * 8 * len(lengths) * columns + tokens
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> DocumentFeatures:
         """Prepared documents from their ``arrays()``."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -149,7 +150,7 @@ def linear_prefix(layers: Sequence[Layer]) -> int:
 
 def apply_layers(state: FeatureState, layers: Sequence[Layer]) -> FeatureState:
     """Pass feature rows through linear layers; attention directly before pooling is pooled at once."""
-    for layer, following in zip(layers, [*layers[1:], None], strict=True):
+    for layer, following in zip_longest(layers, layers[1:]):
         if isinstance(layer, SelfAttention) and isinstance(following, GlobalAveragePool):
             state = layer.features(state, pool=True)
         else:

@@ -114,7 +114,11 @@ class _Builder:
             return [{"relu": self.stax.Relu, "erf": self.stax.Erf}[layer.kind]()]
         if isinstance(layer, SelfAttention):
             return [self._attention(layer)]
-        return [self.stax.GlobalAvgPool() if isinstance(layer, GlobalAveragePool) else self.stax.LayerNorm()]
+        if isinstance(layer, LayerNorm):
+            return [self.stax.LayerNorm()]
+        if isinstance(layer, GlobalAveragePool):
+            return [self.stax.GlobalAvgPool()]
+        raise NotImplementedError(f"{layer!r}: no finite network known")
 
     def dense(self, layer: Dense, width: int) -> Any:
         return self.stax.Dense(width, W_std=layer.w_std, b_std=layer.b_std or None)

@@ -71,14 +71,9 @@ def memory_need(
     ntk = kind != "nngp"
     entries = max(((row.stop - row.start) * (column.stop - column.start) for row, column in tiling), default=0)
     working = 8 * BLOCK_COPIES * (1 + ntk) * entries
-    if isinstance(kernel, PairKernel):
-        lengths = np.concatenate([part.lengths for part in parts])
-        kept, more = kernel.memory_need(lengths, documents.dim, (longest[0], longest[1]), ntk)
-        return MemoryNeed(results, kept, working + more, (longest[0], longest[1]))
-    # Explicit features: two float64 rows a document, about as wide as a token vector and its positions.
-    kept = sum(len(part) for part in parts) * 2 * 8 * (documents.dim + 64)
-    tokens = count_processors() * max(longest) * (documents.dim + 64) * documents.dtype.itemsize * 4
-    return MemoryNeed(results, kept, working + tokens, (longest[0], longest[1]))
+    lengths = np.concatenate([part.lengths for part in parts])
+    kept, more = kernel.memory_need(lengths, documents.dim, (longest[0], longest[1]), ntk)
+    return MemoryNeed(results, kept, working + more, (longest[0], longest[1]))
 
 
 def pair_cost(kernel: Any) -> PairCost:

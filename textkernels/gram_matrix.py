@@ -58,7 +58,7 @@ def gram(
             computation.
         NotImplementedError: a layer that the engine cannot compute; the message names it.
     """
-    _check(architecture, documents, other, kind)
+    check_request(architecture, documents, other, kind)
     kernel = choose_kernel(architecture, engine)
     columns_of = documents if other is None else other
     cost = pair_cost(kernel)
@@ -159,7 +159,8 @@ def _tile(
     return blocks
 
 
-def _check(architecture: Architecture, documents: Sequences, other: Sequences | None, kind: str) -> None:
+def check_request(architecture: Architecture, documents: Sequences, other: Sequences | None, kind: str) -> None:
+    """Raise ValueError for arguments of :func:`gram` that make no sense."""
     if kind not in KINDS:
         raise ValueError(f"expected kind to be one of {', '.join(KINDS)}; got {kind!r}")
     if other is not None and other.dim != documents.dim:

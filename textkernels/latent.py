@@ -8,12 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from textkernels.features import DocumentFeatures
 from textkernels.labels import stratified_sample
 from textkernels.posterior import LeaveOneOut, NNGPPosterior, NTKPosterior, Prediction
-from textkernels.selection import DiagRegSelection, select_diag_reg, select_diag_reg_primal
-from textkernels.solvers import CholeskyFactor, LowerTriangle, PrimalRidge
-from textkernels.solvers.primal import LARGEST_FEATURES
+from textkernels.selection import DiagRegSelection
+from textkernels.solving import solve
 from textkernels.targets import encode_targets
 
 # Training documents whose leave-one-out predictions set the scale of probabilities: enough for one number.
@@ -88,7 +86,7 @@ class LatentFit:
         leave_one_out: predictions of some training documents from all others.
         log_marginal_likelihood: of the NNGP, or None for the NTK, which has none.
         diag_reg, jitter: in units of the mean diagonal of the kernel.
-        solver: "primal" or "cholesky".
+        solver: its name, see :data:`textkernels.solvers.SOLVERS`.
     """
 
     model: LatentModel
@@ -110,10 +108,7 @@ def fit_latent(
     seed: int = 0,
     progress: bool = False,
 ) -> LatentFit:
-    """Factor the kernel of the training documents and fit the posterior.
-
-    A kernel that is linear in fewer features than documents is solved in its features (primal ridge), any other
-    through a Cholesky factor in n^2 / 2 float64 numbers (the NTK keeps the NNGP matrix beside it).
+    """Fit the posterior of the training documents by the solver that suits them, see :mod:`textkernels.solving`.
 
     Args:
         kernel: see LatentModel.
@@ -121,7 +116,7 @@ def fit_latent(
         class_index: (n,) integers.
         n_classes: at least 2.
         ntk: NTK rather than NNGP.
-        diag_reg: in units of the mean diagonal, or "auto": by leave-one-out squared error.
+        diag_reg: in units of the mean diagonal, "auto" or "auto-full", see :func:`textkernels.solving.solve`.
         seed: of subsets.
         progress: show progress bars.
 
@@ -129,76 +124,15 @@ def fit_latent(
         ValueError: a diag_reg that is neither, or a kernel that is no covariance; the message says what to do.
     """
     targets = encode_targets(class_index, n_classes)
-    solver: CholeskyFactor | PrimalRidge
-    if linear_in_few_features(kernel, train):
-        solver, selection, posterior = _fit_primal(train, targets, ntk, diag_reg)
-        kept = None
-    else:
-        solver, selection, posterior = _fit_dual(kernel, train, targets, ntk, diag_reg, seed, progress)
-        kept = train
+    solved = solve(kernel, train, targets, ntk, diag_reg, seed, progress)
+    posterior = solved.posterior
     rows = stratified_sample(class_index, LEAVE_ONE_OUT_ROWS, seed)
     return LatentFit(
-        LatentModel(kernel, kept, posterior, float(np.sqrt(kernel.diagonal(train).mean()))),
-        selection,
+        LatentModel(kernel, solved.train, posterior, float(np.sqrt(kernel.diagonal(train).mean()))),
+        solved.selection,
         posterior.leave_one_out(targets, rows, progress),
         posterior.log_marginal_likelihood(targets) if isinstance(posterior, NNGPPosterior) else None,
-        solver.diag_reg,
-        solver.jitter,
-        "cholesky" if kept is not None else "primal",
+        posterior.solver.diag_reg,
+        posterior.solver.jitter,
+        posterior.solver.name,
     )
-
-
-def linear_in_few_features(kernel: Any, train: Any) -> bool:
-    """Whether the primal solver applies: explicit features to the end, fewer than documents."""
-    if not isinstance(train, DocumentFeatures) or not kernel.architecture.linear:
-        return False
-    return max(train.nngp.shape[1], train.ntk.shape[1]) < min(len(train), LARGEST_FEATURES)
-
-
-def _fit_primal(
-    train: DocumentFeatures, targets: np.ndarray, ntk: bool, diag_reg: float | str
-) -> tuple[PrimalRidge, DiagRegSelection | None, NNGPPosterior | NTKPosterior]:
-    ridge = PrimalRidge.factor(train.ntk if ntk else train.nngp, 1.0)
-    selection = select_diag_reg_primal(ridge, targets) if diag_reg == "auto" else None
-    ridge = ridge.with_diag_reg(selection.diag_reg if selection else _number(diag_reg))
-    posterior = NTKPosterior.fit(ridge, train.nngp, targets) if ntk else NNGPPosterior.fit(ridge, targets)
-    return ridge, selection, posterior
-
-
-def _fit_dual(
-    kernel: Any, train: Any, targets: np.ndarray, ntk: bool, diag_reg: float | str, seed: int, progress: bool
-) -> tuple[CholeskyFactor, DiagRegSelection | None, NNGPPosterior | NTKPosterior]:
-    nngp, tangent = gram_triangles(kernel, train, ntk, progress)
-    matrix = nngp if tangent is None else tangent
-    selection = select_diag_reg(matrix, targets, seed=seed, progress=progress) if diag_reg == "auto" else None
-    factor = CholeskyFactor.factor(matrix, selection.diag_reg if selection else _number(diag_reg), progress=progress)
-    posterior = NTKPosterior.fit(factor, nngp, targets) if ntk else NNGPPosterior.fit(factor, targets)
-    return factor, selection, posterior
-
-
-def gram_triangles(
-    kernel: Any, train: Any, ntk: bool, progress: bool = False
-) -> tuple[LowerTriangle, LowerTriangle | None]:
-    """K and, if asked for, Theta of the training documents in one pass, as lower triangles."""
-    from tqdm import tqdm
-
-    n = len(train)
-    nngp = LowerTriangle.zeros(n)
-    tangent = LowerTriangle.zeros(n) if ntk else None
-    blocks = list(nngp.blocks())
-    for rows, columns in tqdm(blocks, "Gram matrix", unit="block", disable=not progress, delay=1):
-        same = 0 if rows.start == columns.start else None
-        for triangle, block in zip((nngp, tangent), kernel.block(train[rows], train[columns], ntk, same), strict=True):
-            if triangle is not None:
-                triangle.set_block(rows, columns, block)
-    return nngp, tangent
-
-
-def _number(diag_reg: float | str) -> float:
-    try:
-        value = float(diag_reg)
-    except (TypeError, ValueError):
-        value = -1.0
-    if not 0 <= value < np.inf:
-        raise ValueError(f"expected diag_reg to be 'auto' or a number >= 0, got {diag_reg!r}")
-    return value

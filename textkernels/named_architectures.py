@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import math
 import numbers
@@ -128,16 +129,36 @@ def named_architecture(name: str, **parameters: Any) -> Architecture:
     activation are (2, 0.01) for relu and (1.7562, 0.1841) for erf; keys and queries have the weight variance,
     values, outputs and readout 1 and no bias.
 
+    The name may carry the parameters, as architectures print it: ``"cnn-struct(depth=8, attention=2)"``.
+
     Raises:
         ValueError: an unknown name or parameter; the message lists those there are.
 
     Source: "Infinite attention" (Hron et al. 2020), appendix A.2.
     """
+    name, parameters = _parse(name, parameters)
     if name not in NAMED:
         raise ValueError(f"expected an architecture among {', '.join(NAMED)} (or a .toml file); got {name!r}")
     known = list(inspect.signature(NAMED[name]).parameters)
     unknown = [key for key in parameters if key not in known]
     if unknown:
         raise ValueError(f"{name}: expected parameters among {', '.join(known) or 'none'}; got {', '.join(unknown)}")
-    text = ", ".join(f"{key}={value}" for key, value in parameters.items())
+    text = ", ".join(f"{key}={value!r}" for key, value in parameters.items())
     return Architecture(NAMED[name](**parameters), name=f"{name}({text})" if text else name)
+
+
+def _parse(text: str, parameters: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Name and parameters of ``name(key=value, ...)``."""
+    name, bracket, _ = text.partition("(")
+    if not bracket:
+        return text, parameters
+    try:
+        call = ast.parse(f"f({text[len(name) + 1 :]}", mode="eval").body
+        if not isinstance(call, ast.Call) or call.args:
+            raise ValueError(text)
+        given = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
+    except (SyntaxError, ValueError):
+        raise ValueError(
+            f"expected an architecture as name or name(parameter=value, ...), such as cnn-gap(depth=4); got {text!r}"
+        ) from None
+    return name.strip(), {**given, **parameters}

@@ -14,7 +14,7 @@ import numpy as np
 if TYPE_CHECKING:
     from textkernels.classifier import KernelClassifier
 
-FORMAT = 1
+FORMAT = 2
 CONFIG, LATENT, ENCODER = "config.json", "latent.safetensors", "encoder.safetensors"
 # Name of an array beside the latent model's own; models written before it existed lack it.
 HASHES = "texts.hashes"

@@ -11,9 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from textkernels.solvers import CholeskyFactor, DenseEnsemble, LowerTriangle, PrimalEnsemble, PrimalRidge
-
-Solver = CholeskyFactor | PrimalRidge
+from textkernels.solvers import SOLVERS, Ensemble, LowerTriangle, Solver
 
 # Kernels in float32 leave variances wrong by up to about 1e-3 of the prior's at the smallest diag_reg of the grid.
 ROUNDING_SHARE = 1e-2
@@ -90,7 +88,7 @@ class NNGPPosterior:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Numeric arrays for a file without pickle; `from_arrays` reads them back."""
-        return {"coef": self.coef, **_prefixed("solver", self.solver.arrays())}
+        return {"coef": self.coef, **_prefixed(f"solver.{self.solver.name}", self.solver.arrays())}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> "NNGPPosterior":
@@ -112,27 +110,16 @@ class NTKPosterior:
 
     solver: Solver
     coef: np.ndarray
-    ensemble: DenseEnsemble | PrimalEnsemble
+    ensemble: Ensemble
 
     @classmethod
     def fit(cls, solver: Solver, nngp: LowerTriangle | np.ndarray, targets: np.ndarray) -> "NTKPosterior":
         """Args:
-            solver: of Theta.
-            nngp: K (n, n) as a `LowerTriangle` with a `CholeskyFactor`; features Phi (n, m) with a `PrimalRidge`.
-            targets: (n, C) from `encode_targets`.
-        Raises: TypeError when `nngp` does not go with the solver.
+        solver: of Theta.
+        nngp: K (n, n) as a `LowerTriangle` with a `CholeskyFactor`; features Phi (n, m) with a `PrimalRidge`.
+        targets: (n, C) from `encode_targets`.
         """
-        ensemble: DenseEnsemble | PrimalEnsemble
-        if isinstance(solver, CholeskyFactor) and isinstance(nngp, LowerTriangle):
-            ensemble = DenseEnsemble(solver, nngp)
-        elif isinstance(solver, PrimalRidge) and isinstance(nngp, np.ndarray):
-            ensemble = PrimalEnsemble.factor_with(solver, nngp)
-        else:
-            raise TypeError(
-                "expected a LowerTriangle with a CholeskyFactor or NNGP features with a PrimalRidge, "
-                f"got {type(nngp).__name__} with {type(solver).__name__}"
-            )
-        return cls(solver, _coefficients(solver, targets), ensemble)
+        return cls(solver, _coefficients(solver, targets), solver.ensemble(nngp))
 
     def mean(self, test: np.ndarray) -> np.ndarray:
         """Latent mean alone. Args: Theta_* (b, n), or tangent features (b, p). Returns: (b, C)."""
@@ -161,15 +148,13 @@ class NTKPosterior:
     def arrays(self) -> dict[str, np.ndarray]:
         """Numeric arrays for a file without pickle; `from_arrays` reads them back."""
         ensemble = _prefixed("ensemble", self.ensemble.arrays())
-        return {"coef": self.coef, **_prefixed("solver", self.solver.arrays()), **ensemble}
+        return {"coef": self.coef, **_prefixed(f"solver.{self.solver.name}", self.solver.arrays()), **ensemble}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> "NTKPosterior":
         """The posterior that `arrays` described, ready to predict."""
-        solver, own = _solver(arrays), _part("ensemble", arrays)
-        if isinstance(solver, PrimalRidge):
-            return cls(solver, arrays["coef"], PrimalEnsemble.from_arrays(solver, own))
-        return cls(solver, arrays["coef"], DenseEnsemble.from_arrays(solver, own))
+        solver = _solver(arrays)
+        return cls(solver, arrays["coef"], solver.ensemble_from_arrays(_part("ensemble", arrays)))
 
 
 def _coefficients(solver: Solver, targets: np.ndarray) -> np.ndarray:
@@ -215,4 +200,5 @@ def _part(name: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 def _solver(arrays: Mapping[str, np.ndarray]) -> Solver:
     own = _part("solver", arrays)
-    return PrimalRidge.from_arrays(own) if "vectors" in own else CholeskyFactor.from_arrays(own)
+    name = next(iter(own)).split(".")[0]
+    return SOLVERS[name].from_arrays(_part(name, own))

@@ -24,14 +24,14 @@ from textkernels.cli.options import (
 
 
 def _diag_reg(ctx: click.Context, param: click.Parameter, value: str) -> str | float:
-    if value == "auto":
+    if value in ("auto", "auto-full"):
         return value
     try:
         number = float(value)
     except ValueError:
         number = math.nan
     if not (math.isfinite(number) and number >= 0):
-        raise click.BadParameter(f"expected auto or a number >= 0, got {value!r}")
+        raise click.BadParameter(f"expected auto, auto-full or a number >= 0, got {value!r}")
     return number
 
 
@@ -46,14 +46,16 @@ def _diag_reg(ctx: click.Context, param: click.Parameter, value: str) -> str | f
     group=MODEL,
     default="glove-6b-50d",
     metavar="NAME|FILE",
-    help="Packaged vectors, word2vec (trained on DATA's texts), or a GloVe or word2vec file.",
+    help="glove-6b-50d, minilm (contextual), word2vec or fasttext (trained on DATA's texts), a GloVe or word2vec "
+    "file, a folder with an ONNX token encoder, gensim:NAME, or two joined by +.",
 )
 @option(
     "--architecture",
     group=MODEL,
     default="struct-fcn",
     metavar="NAME|FILE",
-    help="gap, gap-fcn, struct, struct-fcn, or a .toml file.",
+    help="gap, gap-fcn, struct, struct-fcn, cnn-gap, cnn-struct, one with parameters such as 'cnn-gap(depth=4)', or "
+    "a .toml file.",
 )
 @option(
     "--kernel",
@@ -66,9 +68,18 @@ def _diag_reg(ctx: click.Context, param: click.Parameter, value: str) -> str | f
     "--diag-reg",
     group=MODEL,
     default="auto",
-    metavar="auto|X",
+    metavar="auto|auto-full|X",
     callback=_diag_reg,
-    help="Noise in units of the mean diagonal; auto chooses by leave-one-out.",
+    help="Noise in units of the mean diagonal; auto chooses by leave-one-out on a subset of at most 3,000 texts, "
+    "auto-full on all of them (a few times the time and twice the memory).",
+)
+@option(
+    "--engine",
+    group=MODEL,
+    type=click.Choice(["auto", "features", "numba", "jax"]),
+    default="auto",
+    help="How the kernel is computed: explicit features where they apply, else numba (processors) or jax "
+    "(accelerators).",
 )
 @option("--tokenizer", group=TOKENS, metavar="NAME", help="keras or treebank.  [default: the embedding's own]")
 @option(

@@ -11,16 +11,10 @@ from tqdm import tqdm
 from textkernels.feature_kernel import FeatureKernel
 from textkernels.features import DocumentFeatures
 from textkernels.labels import stratified_sample
-from textkernels.latent import (
-    LEAVE_ONE_OUT_ROWS,
-    ROWS_AT_ONCE,
-    LatentModel,
-    gram_triangles,
-    linear_in_few_features,
-)
+from textkernels.latent import LEAVE_ONE_OUT_ROWS, ROWS_AT_ONCE, LatentModel
 from textkernels.posterior import NNGPPosterior, NTKPosterior
 from textkernels.probability import class_probabilities, fit_residual_variance
-from textkernels.solvers import CholeskyFactor, PrimalRidge
+from textkernels.solving import solve
 from textkernels.targets import encode_targets, predicted_class
 
 Posterior = NNGPPosterior | NTKPosterior
@@ -35,7 +29,7 @@ class Refit:
         probabilities: (b, C), or None where they were not asked for.
         log_marginal_likelihood: of all training documents, NNGP only.
         diag_reg, jitter: in units of the mean diagonal.
-        solver: ``primal`` or ``cholesky``.
+        solver: its name, see :data:`textkernels.solvers.SOLVERS`.
     """
 
     predicted: np.ndarray
@@ -72,38 +66,21 @@ def refit(
         progress: show progress bars.
     """
     targets = encode_targets(codes, n_classes)
-    primal = linear_in_few_features(kernel, train)
-    posterior = (
-        _primal(train, targets, ntk, diag_reg) if primal else _dense(kernel, train, targets, ntk, diag_reg, progress)
-    )
+    posterior, _, kept = solve(kernel, train, targets, ntk, diag_reg, seed, progress)
     probabilities = None
     if uncertainty:
-        prior_std = float(np.sqrt(kernel.diagonal(train).mean()))
-        model = LatentModel(kernel, None if primal else train, posterior, prior_std)
+        model = LatentModel(kernel, kept, posterior, float(np.sqrt(kernel.diagonal(train).mean())))
         mean, probabilities = _with_probabilities(model, test, targets, codes, seed, progress)
     else:
-        mean = _means(kernel, None if primal else train, posterior, test, progress)
+        mean = _means(kernel, kept, posterior, test, progress)
     return Refit(
         predicted_class(mean),
         probabilities,
         posterior.log_marginal_likelihood(targets) if isinstance(posterior, NNGPPosterior) else None,
         posterior.solver.diag_reg,
         posterior.solver.jitter,
-        "primal" if primal else "cholesky",
+        posterior.solver.name,
     )
-
-
-def _primal(train: DocumentFeatures, targets: np.ndarray, ntk: bool, diag_reg: float) -> Posterior:
-    ridge = PrimalRidge.factor(train.ntk if ntk else train.nngp, diag_reg)
-    return NTKPosterior.fit(ridge, train.nngp, targets) if ntk else NNGPPosterior.fit(ridge, targets)
-
-
-def _dense(
-    kernel: FeatureKernel, train: DocumentFeatures, targets: np.ndarray, ntk: bool, diag_reg: float, progress: bool
-) -> Posterior:
-    nngp, tangent = gram_triangles(kernel, train, ntk, progress)
-    factor = CholeskyFactor.factor(nngp if tangent is None else tangent, diag_reg, progress=progress)
-    return NNGPPosterior.fit(factor, targets) if tangent is None else NTKPosterior.fit(factor, nngp, targets)
 
 
 def _means(

@@ -11,9 +11,9 @@ from tqdm import tqdm
 
 from textkernels.feature_kernel import FeatureKernel
 from textkernels.features import DocumentFeatures
-from textkernels.latent import linear_in_few_features
 from textkernels.solvers import PrimalRidge
 from textkernels.solvers.single_precision import SingleCholesky
+from textkernels.solving import linear_in_few_features
 from textkernels.targets import encode_targets, predicted_class
 
 BLOCK = 2_500  # documents a side of a block of a kernel: 50 MB in float64

@@ -6,8 +6,8 @@ Every layer is a frozen dataclass that holds its parameters and its formulas, fo
   a kernel linear in explicit vectors;
 - ``tile(tile)``: entry by entry on a block of a Gram matrix after pooling (:class:`textkernels.tile.Tile`).
 
-How a token-pair block passes through a layer is the business of the engines in :mod:`textkernels.pairs`.
-A new layer is one file here and one row in :data:`LAYERS`.
+How a token-pair block passes through a layer is the business of the engines in :mod:`textkernels.pairs`; a layer
+that is linear and stands among linear layers never gets there. docs/extending.md lists what a new layer needs.
 """
 
 from textkernels.layers.activation import Activation

@@ -10,7 +10,13 @@ if TYPE_CHECKING:
 
 
 class LinearLayer(Protocol):
-    """Keeps a kernel linear in explicit features."""
+    """Keeps a kernel linear in explicit features.
+
+    Every layer says whether it does, by ``linear``; those that do not need no ``features``.
+    """
+
+    @property
+    def linear(self) -> bool: ...
 
     def features(self, state: FeatureState) -> FeatureState:
         """The columns and weights behind the layer."""

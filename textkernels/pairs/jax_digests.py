@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from textkernels.layers import Residual, SelfAttention
-from textkernels.pairs.graph import Node
-from textkernels.pairs.numba_digests import (
+from textkernels.pairs.digests import (
     compared,
     document_digest,
     exact_tokens,
@@ -22,6 +21,7 @@ from textkernels.pairs.numba_digests import (
     placed_digests,
     window_digests,
 )
+from textkernels.pairs.graph import Node
 
 
 def token_states(nodes: Sequence[Node], prefix: Sequence[Any], tokens: np.ndarray) -> tuple[np.ndarray, np.uint64]:

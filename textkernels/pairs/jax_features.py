@@ -48,7 +48,7 @@ class JaxFeatureKernel(FeatureKernel):
         state = replace(blank, values=values)
         # Rows are documents now, and every layer acts on rows.
         following = self.architecture.layers[len(tokens) : self.architecture.linear_layers]
-        return DocumentFeatures.from_state(apply_layers(state, following) if following else state)
+        return DocumentFeatures.from_state(apply_layers(state, following))
 
     def _batches(self, documents: Sequences, longest: int, progress: bool) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Places of documents, and their pooled features."""

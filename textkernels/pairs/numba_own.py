@@ -12,9 +12,7 @@ import numpy as np
 from textkernels.attention_weights import SCORE_CODES, add_column_sums, apply_scores
 from textkernels.features import FeatureState, apply_layers
 from textkernels.layers import Residual, SelfAttention
-from textkernels.pairs.graph import Node, TokenGraph
-from textkernels.pairs.numba_attention import place_positions
-from textkernels.pairs.numba_digests import (
+from textkernels.pairs.digests import (
     compared,
     document_digest,
     exact_tokens,
@@ -22,6 +20,8 @@ from textkernels.pairs.numba_digests import (
     placed_digests,
     window_digests,
 )
+from textkernels.pairs.graph import Node, TokenGraph
+from textkernels.pairs.numba_attention import place_positions
 from textkernels.pairs.numba_packing import Memory, Tangent, laid_out, pack_panel, pack_rows, plan_of, scratch
 from textkernels.pairs.numba_pass import read_out, run_stage
 from textkernels.pairs.numba_products import STRIP, multiply, to_strips
@@ -145,8 +145,7 @@ class _Meeting:
             variance = share * variance + (1 - share) * self.variance[branch]
             state = pair_digests(state, self.state[branch])
         else:
-            rule = self._attend if node.kind == "attend" else self._correlate
-            variance = rule(place, node, variance)
+            variance = {"attend": self._attend, "correlate": self._correlate}[node.kind](place, node, variance)
             state = placed_digests(state, node.layer.positions is not None)
         self.variance[place], self.state[place] = variance, state
 

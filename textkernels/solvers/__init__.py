@@ -5,13 +5,28 @@
 | `CholeskyFactor` | any kernel, from its Gram matrix as a `LowerTriangle` | n^3 / 3 | 4 n^2 bytes |
 | `PrimalRidge` | a kernel that is linear in m < n features | n m^2 + 9 m^3 | 8 n m bytes |
 
-Both have `coefficients`, `variance`, `solve`, `inverse_diagonal`, `log_determinant`, `noise`, `diag_reg`, `jitter`,
-`nbytes`, `arrays` and `from_arrays`; a third solver with these names works everywhere.
+A third solver has the members of `Solver`, a row in `SOLVERS` (saved models name their solver) and one in
+`textkernels.solving.WAYS`, which says when it is used.
 """
 
 from textkernels.solvers.cholesky import CholeskyFactor
 from textkernels.solvers.ensemble import DenseEnsemble, PrimalEnsemble
+from textkernels.solvers.interfaces import Ensemble, Solver
 from textkernels.solvers.lower_triangle import LowerTriangle
 from textkernels.solvers.primal import LARGEST_FEATURES, PrimalRidge
 
-__all__ = ["LARGEST_FEATURES", "CholeskyFactor", "DenseEnsemble", "LowerTriangle", "PrimalEnsemble", "PrimalRidge"]
+SOLVERS: dict[str, type[CholeskyFactor] | type[PrimalRidge]] = {
+    solver.name: solver for solver in (CholeskyFactor, PrimalRidge)
+}
+
+__all__ = [
+    "LARGEST_FEATURES",
+    "SOLVERS",
+    "CholeskyFactor",
+    "DenseEnsemble",
+    "Ensemble",
+    "LowerTriangle",
+    "PrimalEnsemble",
+    "PrimalRidge",
+    "Solver",
+]

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from tqdm import tqdm
 
 from textkernels.solvers.blocks import add_product, solve_triangular
 from textkernels.solvers.diagnosis import duplicate_rows, ritz_values, smallest_eigenvalue
+from textkernels.solvers.ensemble import DenseEnsemble
 from textkernels.solvers.factorization import factorize_in_place
 from textkernels.solvers.lower_triangle import LowerTriangle
 
@@ -43,6 +45,8 @@ class CholeskyFactor:
         diag_reg: the regulariser asked for, in units of trace(K) / n.
         jitter: what had to be added to it so that the factorisation exists, same unit; 0.0 if nothing.
     """
+
+    name: ClassVar = "cholesky"
 
     lower: LowerTriangle
     noise: float
@@ -98,6 +102,14 @@ class CholeskyFactor:
         """Estimate of the smallest eigenvalue of K (without noise), by Lanczos on the inverse: 30 solves, never too low
         by more than rounding."""
         return float(1.0 / ritz_values(self.n, self.solve, steps=30)[-1] - self.noise)
+
+    def ensemble(self, nngp: LowerTriangle) -> DenseEnsemble:
+        """The ensemble of networks with this Theta and the NNGP K of the training documents."""
+        return DenseEnsemble(self, nngp)
+
+    def ensemble_from_arrays(self, arrays: Mapping[str, np.ndarray]) -> DenseEnsemble:
+        """The ensemble that its `arrays` described."""
+        return DenseEnsemble.from_arrays(self, arrays)
 
     def half_solve(self, right: np.ndarray) -> np.ndarray:
         """L^-1 B. Args: B (n, m) or (n,), any float dtype. Returns: float64, same shape, C order; n^2 m flops."""

@@ -8,15 +8,20 @@ K being the NNGP without diag_reg (Lee et al., "Wide neural networks of any dept
 descent", 2019, equation 16 at t = infinity). It is the variance of a fixed combination of prior draws, f_* - P f.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from tqdm import tqdm
 
-from textkernels.solvers.cholesky import CholeskyFactor
 from textkernels.solvers.lower_triangle import LowerTriangle
-from textkernels.solvers.primal import PrimalRidge
+
+if TYPE_CHECKING:
+    from textkernels.solvers.cholesky import CholeskyFactor
+    from textkernels.solvers.primal import PrimalRidge
 
 # 200 MB for each of the three blocks at 25,000 documents.
 COLUMNS_AT_ONCE = 1_000
@@ -62,7 +67,7 @@ class DenseEnsemble:
         return self.nngp.arrays()
 
     @classmethod
-    def from_arrays(cls, factor: CholeskyFactor, arrays: Mapping[str, np.ndarray]) -> "DenseEnsemble":
+    def from_arrays(cls, factor: CholeskyFactor, arrays: Mapping[str, np.ndarray]) -> DenseEnsemble:
         """The ensemble that `arrays` described."""
         return cls(factor, LowerTriangle.from_arrays(arrays))
 
@@ -81,7 +86,7 @@ class PrimalEnsemble:
     features: np.ndarray | None = None
 
     @classmethod
-    def factor_with(cls, factor: PrimalRidge, nngp_features: np.ndarray) -> "PrimalEnsemble":
+    def factor_with(cls, factor: PrimalRidge, nngp_features: np.ndarray) -> PrimalEnsemble:
         """Args: `factor`: of Psi, with its training features; `nngp_features`: Phi (n, m)."""
         phi = np.asarray(nngp_features, dtype=np.float64)
         return cls(factor, factor.coefficients(phi).T, phi)
@@ -107,6 +112,6 @@ class PrimalEnsemble:
         return {"projection": self.projection}
 
     @classmethod
-    def from_arrays(cls, factor: PrimalRidge, arrays: Mapping[str, np.ndarray]) -> "PrimalEnsemble":
+    def from_arrays(cls, factor: PrimalRidge, arrays: Mapping[str, np.ndarray]) -> PrimalEnsemble:
         """The ensemble that `arrays` described, ready to predict."""
         return cls(factor, arrays["projection"])

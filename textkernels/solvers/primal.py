@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import scipy.linalg
 
 from textkernels.solvers.cholesky import jitters_for, smallest_relative_pivot
+from textkernels.solvers.ensemble import PrimalEnsemble
 
 # One eigendecomposition of this size takes about 9 s on 2 cores; far larger ones are not safe in every library.
 LARGEST_FEATURES = 5_000
@@ -30,6 +32,8 @@ class PrimalRidge:
         jitter: what was added to it: K has rank m < n, so diag_reg = 0 needs one.
         features: Phi (n, m) float64; None after loading, when only test documents are still to come.
     """
+
+    name: ClassVar = "primal"
 
     values: np.ndarray
     vectors: np.ndarray
@@ -73,6 +77,14 @@ class PrimalRidge:
         jitter = next(jitter for jitter in jitters_for(diag_reg, self.n) if diag_reg + jitter >= smallest)
         noise = (diag_reg + jitter) * float(self.values.sum()) / self.n
         return replace(self, noise=noise, diag_reg=diag_reg, jitter=jitter)
+
+    def ensemble(self, nngp: np.ndarray) -> PrimalEnsemble:
+        """The ensemble of networks with these features of Theta and NNGP features (n, m) of the training documents."""
+        return PrimalEnsemble.factor_with(self, nngp)
+
+    def ensemble_from_arrays(self, arrays: Mapping[str, np.ndarray]) -> PrimalEnsemble:
+        """The ensemble that its `arrays` described, ready to predict."""
+        return PrimalEnsemble.from_arrays(self, arrays)
 
     @property
     def nbytes(self) -> int:
