@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from samples import LABELS, TEXTS
 
@@ -27,6 +28,17 @@ def test_the_python_example_runs(tmp_path) -> None:
         assert result.returncode == 0, result.stderr
         assert "no_known_tokens" in result.stdout or "empty" in result.stdout
     assert (tmp_path / "reviews.model" / "config.json").is_file()
+
+
+def test_the_example_of_the_primer_runs_and_shows_what_it_says(tmp_path) -> None:
+    code = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "primer.md").read_text(encoding="utf-8"), re.DOTALL)[0]
+    result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    rows = [[float(entry) for entry in re.findall(r"[0-9.]+", line)] for line in result.stdout.splitlines()]
+    gap, struct, cnn = (np.array(rows[start : start + 4]) for start in (1, 6, 11))
+    assert gap[0, 1] == 1 > cnn[0, 1]
+    assert struct[0, 2] != struct[1, 2]
+    assert all(kernel[3, :3].max() < kernel[:3, :3].min() for kernel in (gap, struct, cnn))
 
 
 def test_the_commands_run_in_the_order_shown(tmp_path) -> None:

@@ -18,7 +18,7 @@ REPORT_FILES = ("report.md", "report.html", "results.csv", "results.json")
 
 _STYLE = """
 body { font: 16px/1.55 system-ui, sans-serif; color: #1d2a33; }
-body { max-width: 62rem; margin: 2.5rem auto; padding: 0 1.2rem; }
+body { max-width: 72rem; margin: 2.5rem auto; padding: 0 1.2rem; }
 h1 { font-size: 1.7rem; } h2 { font-size: 1.2rem; margin-top: 2.2rem; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; margin: 1rem 0; }
@@ -26,7 +26,7 @@ th, td { padding: .3rem .8rem .3rem 0; text-align: left; border-bottom: 1px soli
 th { border-bottom: 2px solid #8fa0ab; }
 .number { text-align: right; white-space: nowrap; }
 figure { margin: 1.2rem 0; } figure svg { max-width: 100%; height: auto; }
-figcaption { font-size: .9rem; color: #566975; }
+figcaption { font-size: .9rem; color: #566975; } p, figcaption { max-width: 52rem; }
 pre { background: #f3f6f8; padding: .7rem 1rem; overflow-x: auto; font-size: .85rem; }
 """
 
