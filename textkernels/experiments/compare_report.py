@@ -177,7 +177,7 @@ def _pair_cells(pair: Pair) -> list[str]:
     return [
         "identical" if pair.identical else "yes" if pair.apart else "cannot be told",
         _interval(pair.accuracy, 100, 2),
-        f"{pair.accuracy_p:.3f}",
+        shown_p(pair.accuracy_p).removeprefix("= "),
         _interval(pair.log_loss, 1, 4),
     ]
 
