@@ -12,7 +12,7 @@ from textkernels.experiments.contender import Contender, short_names
 from textkernels.experiments.contests import Contest, embedding_contests, network_contests
 from textkernels.experiments.paired import Estimate
 from textkernels.experiments.provenance import provenance_rows
-from textkernels.experiments.ranking import Pair, listed
+from textkernels.experiments.ranking import Pair, listed, shown_p
 from textkernels.experiments.report import Block, Code, Grid, Report, Section, duration, percent
 from textkernels.experiments.scores import Score
 
