@@ -166,7 +166,9 @@ def test_toml_written_by_hand_may_leave_out_format_name_and_defaults():
         ("layers = [{type = 'Dense', std = 1}]", "layer 0: Dense: expected parameters among w_std, b_std; got std"),
         ("layers = [{type = 'LayerNorm', axis = 1}]", "layer 0: LayerNorm: expected parameters among none; got axis"),
         ("layers = [{type = 'Dense', w_std = -1}]", "layer 0: Dense: expected w_std to be a finite number"),
-        ("layers = [{type = 'Conv'}]", "layer 0: .*missing .* 'width'"),
+        ("layers = [{type = 'Conv'}]", "layer 0: Conv: expected a value for width, got none"),
+        ("layers = [{type = [1]}]", r"layer 0: expected type to be one of .*; got \[1\]"),
+        ("layers = [{type = 'Dense', w_std = 1e200}]", "layer 0: Dense: expected w_std to be at most 1,000,000"),
         ("layers = [{type = 'SelfAttention', positions = 3}]", "layer 0: .*expected positions to be a Positions"),
         (
             "layers = [{type = 'SelfAttention', positions = {phi = 1}}]",
@@ -326,6 +328,9 @@ def test_cnn_struct_in_erf_has_erf_stds_everywhere():
         ),
         ("cnn-gap(4)", {}, "such as cnn-gap"),
         ("cnn-gap(depth=x)", {}, "such as cnn-gap"),
+        ("gap-fcn(hidden=1, hidden=2)", {}, "such as cnn-gap"),
+        ("gap-fcn", {"layer_norm": "False"}, "expected layer_norm to be True or False, got 'False'"),
+        ("cnn-struct", {"attention_layer_norm": 3}, "expected attention_layer_norm to be True or False, got 3"),
         ("gap(hidden=1)", {}, "gap: expected parameters among none; got hidden"),
         (
             "cnn-struct",

@@ -105,6 +105,29 @@ def test_memory_of_explicit_features_is_known_before() -> None:
     assert 8 * len(texts) * 200 < size <= kept < 2 * size
 
 
+@pytest.mark.parametrize("name", ["struct", "struct-fcn", "cnn-gap", "cnn-struct"])
+def test_numbers_that_no_float_holds_are_an_error(name: str) -> None:
+    texts = documents(np.float32)
+    texts = Sequences(texts.values * np.float32(1e30), texts.lengths)
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match=r"can hold.*unit variance"):
+        tk.gram(tk.named_architecture(name), texts, kind="both")
+    for kernel in tk.gram(tk.named_architecture("gap-fcn"), texts, kind="both"):  # pools in float64
+        assert np.isfinite(kernel).all()
+
+
+def test_arguments_of_other_types_are_refused() -> None:
+    texts = documents()
+    with pytest.raises(TypeError, match="expected documents as Sequences, got list; encode texts"):
+        tk.gram(CNN, ["a good film"])  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="expected documents as Sequences, got ndarray"):
+        tk.gram(CNN, texts, texts.values)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="expected an Architecture, got 'cnn-gap'"):
+        tk.gram("cnn-gap", texts)  # type: ignore[arg-type]
+    for dtype in (int, complex, np.float16):
+        with pytest.raises(ValueError, match="expected dtype to be float32 or float64"):
+            tk.gram(CNN, texts, dtype=dtype)
+
+
 def test_what_was_asked_of_others_is_refused_before_it_starts() -> None:
     # 300 documents of 500 tokens are nothing, 300,000 are more than any machine has.
     lengths = np.full(300_000, 500)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -228,12 +228,15 @@ def _plain(value: Any) -> Any:
 
 
 def _from_table(table: Any, where: str) -> Any:
-    if not isinstance(table, dict) or table.get("type") not in LAYERS:
+    if not isinstance(table, dict) or not isinstance(table.get("type"), str) or table["type"] not in LAYERS:
         got = table.get("type") if isinstance(table, dict) else table
         raise ValueError(f"{where}: expected type to be one of {', '.join(LAYERS)}; got {got!r}")
     cls = LAYERS[table["type"]]
     arguments = {key: value for key, value in table.items() if key != "type"}
     _check_keys(cls, arguments, f"{where}: {table['type']}")
+    missing = [field.name for field in fields(cls) if field.default is MISSING and field.name not in arguments]
+    if missing:
+        raise ValueError(f"{where}: {table['type']}: expected a value for {', '.join(missing)}, got none")
     if "layers" in arguments:
         tables = arguments["layers"]
         if not isinstance(tables, list):

@@ -79,7 +79,7 @@ def _exp_by_dtype(x):
     return _exp_float32 if x == nb.float32 else exp_nonpositive
 
 
-@nb.njit(nogil=True, fastmath=FASTMATH, cache=True)
+@nb.njit(nogil=True, fastmath=FASTMATH, cache=True, error_model="numpy")
 def apply_scores(block, band, start, code):
     """zeta of (block + R) in place; row i of the block is row start + i of the document.
 
@@ -107,7 +107,7 @@ def apply_scores(block, band, start, code):
                 row[j] = abs(row[j])
 
 
-@nb.njit(nogil=True, fastmath=FASTMATH)
+@nb.njit(nogil=True, fastmath=FASTMATH, error_model="numpy")
 def _softmax(row):
     top = row[0]
     for j in range(row.size):

@@ -70,6 +70,7 @@ class FeatureKernel:
         )
         for layer in self._tail:
             layer.tile(tile)
+        tile.check_finite()
         return tile.nngp, tile.ntk
 
     def diagonal(self, rows: DocumentFeatures) -> np.ndarray:

@@ -178,7 +178,8 @@ def document_features(
     reach = int(longest or documents.lengths.max(initial=1))
 
     def pooled(tokens: np.ndarray) -> FeatureState:
-        return apply_layers(FeatureState.from_tokens(tokens, reach), layers)
+        with np.errstate(over="ignore", invalid="ignore"):  # found below, with the document
+            return apply_layers(FeatureState.from_tokens(tokens, reach), layers)
 
     # One thread a processor, each with single-threaded matrix products: documents are many and small.
     with single_threaded_blas(), ThreadPoolExecutor(count_processors()) as pool:
@@ -186,4 +187,10 @@ def document_features(
         rows = list(tqdm(states, "document features", len(documents), unit="doc", disable=not progress))
     blank = pooled(np.zeros((1, documents.dim), documents.dtype))
     values = np.concatenate([row.values for row in rows]) if rows else blank.values[:0]
+    wrong = np.flatnonzero(~np.isfinite(values).all(axis=1))
+    if len(wrong):
+        raise ValueError(
+            f"document {wrong[0]}: expected token vectors whose products {documents.dtype} can hold, got "
+            f"{len(wrong)} of {len(rows)} documents with larger ones; scale the vectors to unit variance"
+        )
     return DocumentFeatures.from_state(replace(blank, values=values))

@@ -53,12 +53,15 @@ def gram(
     Returns: (n, m) array, or the pair (nngp, ntk) for ``kind="both"``.
 
     Raises:
-        ValueError: unknown kind or engine, dimensions that differ, an NTK of a network without weights, a memory
+        TypeError: documents that are no Sequences, an architecture that is none.
+        ValueError: unknown kind, engine or dtype, dimensions that differ, an NTK of a network without weights, a memory
             budget that is too small (the message has the numbers and ways out), a folder that belongs to another
             computation.
         NotImplementedError: a layer that the engine cannot compute; the message names it.
     """
     check_request(architecture, documents, other, kind)
+    if np.dtype(dtype) not in (np.float32, np.float64):
+        raise ValueError(f"expected dtype to be float32 or float64, got {np.dtype(dtype)}")
     kernel = choose_kernel(architecture, engine)
     columns_of = documents if other is None else other
     cost = pair_cost(kernel)
@@ -161,6 +164,14 @@ def _tile(
 
 def check_request(architecture: Architecture, documents: Sequences, other: Sequences | None, kind: str) -> None:
     """Raise ValueError for arguments of :func:`gram` that make no sense."""
+    if not isinstance(architecture, Architecture):
+        raise TypeError(f"expected an Architecture, got {architecture!r}; tk.named_architecture makes one of a name")
+    for part in (documents,) if other is None else (documents, other):
+        if not isinstance(part, Sequences):
+            raise TypeError(
+                f"expected documents as Sequences, got {type(part).__name__}; encode texts with an encoder "
+                "(get_encoder(...).fit(texts).encode(texts).documents), or use Sequences.from_arrays"
+            )
     if kind not in KINDS:
         raise ValueError(f"expected kind to be one of {', '.join(KINDS)}; got {kind!r}")
     if other is not None and other.dim != documents.dim:

@@ -20,6 +20,7 @@ from textkernels.layers import (
     Positions,
     SelfAttention,
 )
+from textkernels.layers.parameters import check_flag
 
 # Weight and bias standard deviations before each activation (variances 2, 0.01 and 1.7562, 0.1841).
 ACTIVATION_STDS = {"relu": (math.sqrt(2.0), 0.1), "erf": (math.sqrt(1.7562), math.sqrt(0.1841))}
@@ -28,6 +29,7 @@ ACTIVATION_STDS = {"relu": (math.sqrt(2.0), 0.1), "erf": (math.sqrt(1.7562), mat
 def _head(hidden: int, layer_norm: bool, activation: str) -> list[Layer]:
     """Layers after pooling: (LayerNorm), ``hidden`` times Dense and activation, readout."""
     _check_count("hidden", hidden)
+    check_flag("named_architecture", layer_norm=layer_norm)
     w_std, b_std = _stds(activation)
     layers: list[Layer] = [LayerNorm()] if layer_norm else []
     for _ in range(int(hidden)):
@@ -89,6 +91,7 @@ def _cnn_struct(
     """
     _check_count("depth", depth)
     _check_count("attention", attention, 1, "; without attention it is cnn-gap")
+    check_flag("named_architecture", attention_layer_norm=attention_layer_norm)
     attend: list[Layer] = [_attention(activation), *([LayerNorm()] if attention_layer_norm else [])]
     between = min(int(depth), int(attention) - 1)
     layers = _convolutions(depth - between, activation, width)
@@ -136,6 +139,8 @@ def named_architecture(name: str, **parameters: Any) -> Architecture:
 
     Source: "Infinite attention" (Hron et al. 2020), appendix A.2.
     """
+    if not isinstance(name, str):
+        raise TypeError(f"expected the name of an architecture, got {name!r}")
     name, parameters = _parse(name, parameters)
     if name not in NAMED:
         raise ValueError(f"expected an architecture among {', '.join(NAMED)} (or a .toml file); got {name!r}")
@@ -157,6 +162,8 @@ def _parse(text: str, parameters: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         if not isinstance(call, ast.Call) or call.args:
             raise ValueError(text)
         given = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
+        if len(given) < len(call.keywords):
+            raise ValueError(text)
     except (SyntaxError, ValueError):
         raise ValueError(
             f"expected an architecture as name or name(parameter=value, ...), such as cnn-gap(depth=4); got {text!r}"

@@ -43,6 +43,14 @@ class Tile:
         self.variance2 = variance2
         self.diagonal = diagonal
 
+    def check_finite(self) -> None:
+        """Raise ValueError for an entry that no float holds; token work is float32, whose largest number is 3e38."""
+        if not all(np.isfinite(block).all() for block in (self.nngp, self.ntk) if block is not None):
+            raise ValueError(
+                "expected covariances that float32 can hold (below 3e38), got larger ones between some documents; "
+                "scale the token vectors to unit variance, lower the standard deviations of weights or add LayerNorm()"
+            )
+
     def affine(self, weight: float, bias: float) -> None:
         """Dense: K <- weight K + bias, Theta <- K_new + weight Theta."""
         self.nngp *= weight

@@ -7,12 +7,16 @@ from collections.abc import Iterable
 
 import numpy as np
 
+LARGEST = 1e6  # a standard deviation whose powers and products numbers can hold
+
 
 def check_std(layer: str, **values: float) -> None:
-    """Raise ValueError unless every standard deviation is a finite number >= 0."""
+    """Raise ValueError unless every standard deviation is a finite number >= 0, and not beyond all use."""
     for name, value in values.items():
         if isinstance(value, bool) or not _is_number(value) or not math.isfinite(value) or value < 0:
             raise ValueError(f"{layer}: expected {name} to be a finite number >= 0, got {value!r}")
+        if value > LARGEST:
+            raise ValueError(f"{layer}: expected {name} to be at most {LARGEST:,.0f}, got {value!r}")
 
 
 def check_share(layer: str, **values: float) -> None:

@@ -125,6 +125,10 @@ def _square_norms(pooled: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 def _term_bytes(part: Prepared) -> int:
     """Of the gradient terms of the longest document and of what makes them."""
-    columns = 2 * len(part.root.keys_nngp) + len(part.root.values_nngp)
     longest = int(part.documents.lengths[part.index].max(initial=1))
-    return 2 * part.documents.dtype.itemsize * longest * (2 * columns + longest)
+    return term_bytes(longest, len(part.root.keys_nngp), len(part.root.values_nngp), part.documents.dtype.itemsize)
+
+
+def term_bytes(length: int, keys: int, values: int, itemsize: int) -> int:
+    """Of the gradient terms of a document of ``length`` tokens with so many columns, and of what makes them."""
+    return 2 * itemsize * length * (2 * (2 * keys + values) + length)

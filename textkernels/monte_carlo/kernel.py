@@ -12,7 +12,7 @@ from embeddings import Sequences
 from textkernels.architecture import Architecture
 from textkernels.layers import Dense, SelfAttention
 from textkernels.monte_carlo.attention_root import AttentionRoot, RootedTokens
-from textkernels.monte_carlo.draw_sums import Sums, sum_draws, value_variances
+from textkernels.monte_carlo.draw_sums import Sums, sum_draws, term_bytes, value_variances
 from textkernels.monte_carlo.mixed_values import DRAWS, Prepared, mixed_values
 from textkernels.monte_carlo.score_gradient import SLICE
 from textkernels.processors import count_processors, single_threaded_blas
@@ -87,8 +87,14 @@ class MonteCarloKernel:
         pooled = 8 * len(lengths) * root.samples * values
         kept = 8 * int(lengths.sum()) * (keys + values) + (pooled if pooled <= self.memory else 0)
         drawing = 8 * DRAWS * (keys**2 + count_processors() * reach * keys) + 8 * count_processors() * reach**2
-        gradient = self.memory + 2 * SLICE * count_processors() if ntk else 0
+        gradient = self._gradient_need(len(lengths), reach, keys, values) if ntk else 0
         return kept, drawing + 3 * 8 * DRAWS * values * len(lengths) + gradient
+
+    def _gradient_need(self, documents: int, reach: int, keys: int, values: int) -> int:
+        """Bytes of gradient terms and of slices of their tensors, of n documents of at most ``reach`` tokens."""
+        terms = count_processors() * 2 * documents * term_bytes(reach, keys, values, 8)
+        tensors = 8 * keys**2 * values * 2 * documents
+        return min(self.memory, terms) + 2 * count_processors() * min(SLICE, tensors)
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> Prepared:
         """Prepared documents from their ``arrays()``."""
@@ -107,6 +113,7 @@ class MonteCarloKernel:
             diagonal: row i is the same document as column i + diagonal; None: unknown or none.
         """
         tile = self._finish(sum_draws(rows, columns, ntk, 1, self.memory).without(None), diagonal)
+        tile.check_finite()
         return tile.nngp, tile.ntk
 
     def standard_errors(

@@ -104,7 +104,7 @@ class PairKernel:
             tile = Tile(nngp[place], theta, variance1[place], variance2[place], diagonal)
             for layer in architecture.document_layers:
                 layer.tile(tile)
-            _check_finite(tile)
+            tile.check_finite()
             results.append((tile.nngp, tile.ntk))
         return results
 
@@ -137,15 +137,6 @@ class PairKernel:
             tile.variance2 = tile.variance1[:1]
             layer.tile(tile)
         return tile.variance1
-
-
-def _check_finite(tile: Tile) -> None:
-    """Token pairs are computed in float32, whose largest number is 3e38."""
-    if not all(np.isfinite(block).all() for block in (tile.nngp, tile.ntk) if block is not None):
-        raise ValueError(
-            "expected covariances that float32 can hold (below 3e38), got larger ones between some documents; "
-            "scale the token vectors to unit variance, lower the standard deviations of weights or add LayerNorm()"
-        )
 
 
 def _shared_prefix(architectures: Sequence[Architecture]) -> tuple[Any, ...]:
