@@ -110,8 +110,8 @@ def _knobs(architecture: Architecture) -> list[Knob]:
     knobs = knobs_of(architecture)
     if not knobs:
         raise ValueError(
-            f'{architecture.name}: expected something to tune, got no attention with scaling="linear" and no bias before an activation; '
-            "start from struct-fcn or gap-fcn"
+            f"{architecture.name}: expected something to tune, got no attention with linear scaling and no bias before "
+            "an activation; start from struct-fcn or gap-fcn"
         )
     return knobs
 
