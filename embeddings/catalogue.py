@@ -16,6 +16,7 @@ from embeddings import packaged
 from embeddings.cache_folder import CacheDir
 from embeddings.concatenated import ConcatenatedEncoder
 from embeddings.contextual import ContextualEncoder
+from embeddings.cores import check_workers
 from embeddings.corpus import SUBWORD_OPTIONS, CorpusTraining
 from embeddings.encoder import Encoder
 from embeddings.gensim_data import PREFIX, find_gensim_data
@@ -23,6 +24,7 @@ from embeddings.onnx_model import OnnxModel
 from embeddings.static import StaticEncoder
 from embeddings.truncation import Truncation
 from embeddings.vector_cache import load_vector_file
+from embeddings.whole_numbers import LARGEST_SEED, whole_number
 from embeddings.word_vectors import WordVectors
 
 # What looks like a file that is not there, rather than like a name misspelled.
@@ -158,6 +160,7 @@ def get_encoder(
         TypeError: an option that this encoder does not have.
         ImportError: a package that must be installed first; the message has the command.
     """
+    seed, workers = whole_number("seed", seed, 0, LARGEST_SEED), check_workers(workers)
     options = EncoderOptions(
         tokenizer, Truncation(max_tokens, keep), unknown, scale, seed, workers, dtype, cache_dir, progress, more
     )

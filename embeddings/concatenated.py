@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -28,12 +29,13 @@ class ConcatenatedEncoder:
     <e, e'> / d is the mean over the parts of <e_i, e_i'> / d_i, each of unit scale by itself.
 
     Args:
-        parts: at least two encoders of words with the same tokenizer, truncation and ``unknown``. They get
-            fitted, but their own scales are not used.
+        parts: at least two encoders of words with the same tokenizer, truncation and ``unknown``. They stay as they
+            are: ``fit`` fits copies. Their own scales are not used.
         name: what the encoder is called in reports; the names of the parts with "+" between by default.
         scale: ``unit``, or ``none`` for the vectors' own units, all w_i = 1.
 
     Attributes:
+        parts: the encoders put together; after ``fit`` fitted copies of them, which share tables that are not trained.
         weights_: w_1, ..., w_k, None before ``fit``.
     """
 
@@ -82,10 +84,12 @@ class ConcatenatedEncoder:
         """Fit the parts, then set their weights. See ``Encoder.fit``."""
         cells = read_texts(texts)
         learned_from = None if corpus is None else read_texts(corpus)
-        for part in self.parts:
-            part.fit(cells, learned_from, progress)
-        tokens = tokenize_texts(cells, self.tokenizer, lower=self._lower, progress=progress)
-        self.weights_ = [1.0] * len(self.parts) if self.scale == "none" else self._unit_weights(tokens)
+        fitted = copy(self)
+        fitted.parts = [copy(part).fit(cells, learned_from, progress) for part in self.parts]
+        tokens = tokenize_texts(cells, self.tokenizer, lower=fitted._lower, progress=progress)
+        weights = [1.0] * len(self.parts) if self.scale == "none" else fitted._unit_weights(tokens)
+        # Together, and last: a fit that fails leaves an earlier one as it was.
+        self.parts, self.weights_ = fitted.parts, weights
         return self
 
     def _unit_weights(self, tokens: TokenizedTexts) -> list[float]:

@@ -19,6 +19,7 @@ from embeddings.sequences import FLOATS, Sequences
 from embeddings.texts import read_texts
 from embeddings.token_choice import UNKNOWN
 from embeddings.truncation import Truncation
+from embeddings.whole_numbers import whole_number
 from embeddings.windows import Windows
 
 FORMAT = 1
@@ -81,8 +82,8 @@ class ContextualEncoder:
         self.truncation = truncation or Truncation()
         self.unknown = unknown
         self.scale = scale
-        self.window = window
-        room = window - model.n_special
+        self.window = whole_number("window", window, 1)
+        room = self.window - model.n_special
         windows = Windows(room, max(1, room * 3 // 4) if stride is None else stride)
         self.reader = PieceReader(model, windows, precision, workers, cache_dir)
         self.dtype = np.dtype(dtype)

@@ -18,9 +18,10 @@ import numpy as np
 from tqdm import tqdm
 
 from embeddings.cache_folder import CacheDir, cache_folder
-from embeddings.cores import n_cores
+from embeddings.cores import check_workers, n_cores
 from embeddings.subwords import SubwordVectors, table_from_arrays
 from embeddings.texts import TokenizedTexts
+from embeddings.whole_numbers import LARGEST_SEED, whole_number
 from embeddings.word_vectors import LoadReport, WordVectors, pack_words
 
 # gensim silently drops what a sentence has beyond this.
@@ -29,7 +30,7 @@ ALGORITHMS = {"word2vec": "Word2Vec", "fasttext": "FastText"}
 SUBWORD_OPTIONS = ("min_n", "max_n", "buckets")
 
 _LEAST = {
-    **dict.fromkeys(("vector_size", "window", "epochs", "min_count", "workers", *SUBWORD_OPTIONS), 1),
+    **dict.fromkeys(("vector_size", "window", "epochs", "min_count", *SUBWORD_OPTIONS), 1),
     "negative": 0,
     "seed": 0,
 }
@@ -87,19 +88,22 @@ class CorpusTraining:
             raise ValueError(f"expected algorithm to be {' or '.join(map(repr, ALGORITHMS))}, got {self.algorithm!r}")
         for option, lowest in _LEAST.items():
             value = getattr(self, option)
-            if value is None and option in ("min_count", "workers"):
-                continue
-            if isinstance(value, bool) or int(value) != value or value < lowest:
-                raise ValueError(f"expected {option} to be an integer of at least {lowest}, got {value!r}")
+            if value is not None or option != "min_count":
+                most = LARGEST_SEED if option == "seed" else None
+                object.__setattr__(self, option, whole_number(option, value, lowest, most))
+        object.__setattr__(self, "workers", check_workers(self.workers))
         if self.max_n < self.min_n:
             raise ValueError(f"expected max_n of at least min_n = {self.min_n}, got {self.max_n}")
-        if self.sample < 0:
+        if not self.sample >= 0:
             raise ValueError(f"expected sample to be at least 0 (0 thins nothing out), got {self.sample!r}")
         if self.sg not in (0, 1) or self.hs not in (0, 1) or not (self.hs or self.negative):
             raise ValueError(
                 f"expected sg and hs to be 0 or 1 and negative above 0 unless hs=1, "
                 f"got sg={self.sg!r}, hs={self.hs!r}, negative={self.negative!r}"
             )
+        # JSON has no NumPy numbers.
+        for option, kind in (("sg", int), ("hs", int), ("sample", float)):
+            object.__setattr__(self, option, kind(getattr(self, option)))
 
     def config(self) -> dict[str, Any]:
         """The options, without the cache folder, in types that JSON has."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from embeddings.cache_folder import CacheDir, cache_folder
-from embeddings.cores import n_cores
+from embeddings.cores import check_workers, n_cores
 from embeddings.onnx_model import OnnxModel
 from embeddings.token_cache import KEY_BYTES, TokenCache, token_cache
 from embeddings.windows import Windows
@@ -53,8 +53,7 @@ class PieceReader:
     def __post_init__(self) -> None:
         if self.precision not in PRECISIONS:
             raise ValueError(f"expected precision to be {' or '.join(map(repr, PRECISIONS))}, got {self.precision!r}")
-        if self.workers is not None and (isinstance(self.workers, bool) or self.workers < 1):
-            raise ValueError(f"expected workers to be at least 1 thread, or None for all cores, got {self.workers!r}")
+        object.__setattr__(self, "workers", check_workers(self.workers))
 
     def vectors(self, texts: Iterable[Ids], bar: tqdm[Any]) -> Iterator[NDArray[np.float32]]:
         """The vectors (L, d) of each text in turn; ``bar`` counts the texts.

@@ -6,7 +6,7 @@ import math
 import sys
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,16 +17,39 @@ from tqdm import tqdm
 from embeddings.tokenizer import check_rule
 
 
+def list_texts(texts: Any, what: str = "texts") -> list[Any]:
+    """The cells of a list, an array, a column of a table or any other iterable of texts.
+
+    Raises:
+        TypeError: what goes through something else than texts: letters of a string, names of a table's
+            columns, keys of a dict, rows of a matrix.
+    """
+    kind, shape = type(texts).__name__, getattr(texts, "shape", None)
+    if isinstance(texts, str):
+        raise TypeError(f"expected a list of {what}, got one string; put it in a list: [text]")
+    if isinstance(texts, bytes | bytearray | memoryview):
+        raise TypeError(f"expected a list of {what}, got {kind}; decode them and put the text in a list: [text]")
+    if isinstance(texts, Mapping):
+        raise TypeError(f"expected a list of {what}, got a {kind}; pass its values: list(... .values())")
+    if isinstance(texts, Set):
+        raise TypeError(f"expected a list of {what}, got a {kind}, which has no order; pass a list")
+    if hasattr(texts, "columns") or (isinstance(shape, tuple) and len(shape) != 1):
+        names = [str(name) for name in getattr(texts, "columns", ())][:5]
+        named = f"one of its columns ({', '.join(names)})" if names else "one column, such as texts[:, 0]"
+        of_shape = f" of shape {shape}" if isinstance(shape, tuple) else ""
+        raise TypeError(f"expected a list or one column of {what}, got {kind}{of_shape}; pass {named}")
+    if not isinstance(texts, Iterable):
+        raise TypeError(f"expected a list of {what}, got {kind}")
+    return list(texts)
+
+
 def read_texts(texts: Iterable[Any]) -> list[str | None]:
     """The texts as a list, with None for a missing one (None, NaN, pandas.NA, pandas.NaT).
 
     Raises:
-        TypeError: one string instead of a sequence of them; a cell that is neither a text nor missing,
-            naming the row.
+        TypeError: no list of texts (see ``list_texts``); a cell that is neither a text nor missing, naming the row.
     """
-    if isinstance(texts, str | bytes):
-        raise TypeError("expected a sequence of texts, got one string; put it in a list: [text]")
-    return [_read_text(row, cell) for row, cell in enumerate(texts)]
+    return [_read_text(row, cell) for row, cell in enumerate(list_texts(texts))]
 
 
 def _read_text(row: int, cell: Any) -> str | None:

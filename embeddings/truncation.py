@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from embeddings.whole_numbers import whole_number_or_none
+
 ENDS = ("head", "tail", "head+tail")
 
 
@@ -26,8 +28,7 @@ class Truncation:
     def __post_init__(self) -> None:
         if self.keep not in ENDS:
             raise ValueError(f"expected keep to be one of {', '.join(map(repr, ENDS))}, got {self.keep!r}")
-        if self.limit is not None and (isinstance(self.limit, bool) or int(self.limit) != self.limit or self.limit < 1):
-            raise ValueError(f"expected a limit of at least 1 token, or None for no limit, got {self.limit!r}")
+        object.__setattr__(self, "limit", whole_number_or_none("max_tokens", self.limit, 1, "no limit"))
 
     def kept(self, lengths: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which tokens of texts with ``lengths`` tokens, laid end to end, are kept: shape (sum of lengths,)."""

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
+from embeddings.whole_numbers import whole_number
+
 
 class Window(NamedTuple):
     """One reading of a text: the model sees tokens start ... stop - 1 and answers for first ... last - 1."""
@@ -36,9 +38,11 @@ class Windows:
     def __post_init__(self) -> None:
         for option, highest in (("size", None), ("stride", self.size)):
             value = getattr(self, option)
-            if isinstance(value, bool) or int(value) != value or value < 1 or (highest and value > highest):
+            try:
+                object.__setattr__(self, option, whole_number(option, value, 1, highest))
+            except ValueError:
                 upto = f" and at most the {highest} tokens of a window" if highest else ""
-                raise ValueError(f"expected a window {option} of at least 1 token{upto}, got {value!r}")
+                raise ValueError(f"expected a window {option} of at least 1 token{upto}, got {value!r}") from None
 
     def over(self, n_tokens: int) -> list[Window]:
         """The windows of a text with that many tokens, in order; together they answer for each token once."""

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
+import pandas as pd
 import pytest
 from samples import LABELS, TEXTS
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
 import textkernels as tk
 from embeddings import get_encoder
+from textkernels.labels import match_labels
 from textkernels.targets import encode_targets
 
 EMPTY = {
@@ -222,6 +227,27 @@ def test_word2vec_learns_from_the_corpus_it_is_given(tmp_path) -> None:
         ({"architecture": "transformer"}, TEXTS, LABELS, "struct-fcn"),
         ({"embedding": "glove"}, TEXTS, LABELS, "glove-6b-50d"),
         ({"engine": "gpu"}, TEXTS, LABELS, "features"),
+        (
+            {"architecture": 3},
+            TEXTS,
+            LABELS,
+            "architecture to be a name such as 'struct-fcn' or an Architecture, got int",
+        ),
+        ({"architecture": [tk.Dense()]}, TEXTS, LABELS, r"make one of layers: Architecture\(\[...\]\)"),
+        ({"architecture": None}, TEXTS, LABELS, "got NoneType"),
+        *(
+            ({"embedding": embedding, option: value}, TEXTS, LABELS, f"expected {option} to be")
+            for embedding in ("glove-6b-50d", get_encoder("glove-6b-50d"))
+            for option, values in {
+                "max_tokens": (0, -1, True, 1.5, "9", np.True_),
+                "workers": (0, -1, True, 1.5),
+                "random_state": (-1, None, 2**32, True, 0.5),
+                "diag_reg": (True, np.True_, np.nan, np.inf, None, [1]),
+                "kernel": (3, ["ntk"]),
+                "unusable": (None,),
+            }.items()
+            for value in values
+        ),
         ({"unusable": "ignore"}, TEXTS, LABELS, "drop or error"),
         ({}, [7, *TEXTS[1:]], LABELS, "text"),
     ],
@@ -231,9 +257,149 @@ def test_a_wrong_request_is_told_what_to_change(options, texts, labels, message)
         tk.KernelClassifier(**options).fit(texts, labels)
 
 
-def test_one_text_is_not_taken_for_a_list_of_letters() -> None:
-    with pytest.raises(TypeError, match="list of texts"):
-        tk.KernelClassifier().fit("a film", ["pos"])
+@pytest.fixture(scope="module")
+def plain() -> tk.KernelClassifier:
+    return tk.KernelClassifier(architecture="gap").fit(TEXTS, LABELS)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        "a film",
+        b"a film",
+        pd.DataFrame({"t": ["a film", "dull"]}),
+        {"t": ["a film", "dull"]},
+        np.array([["a film"], ["dull"]]),
+        {"a film"},
+        7,
+    ],
+    ids=lambda texts: type(texts).__name__,
+)
+def test_what_is_no_list_of_texts_is_refused(plain, texts) -> None:
+    for call in (plain.predict, plain.predict_proba, plain.decision_function, plain.predict_table):
+        with pytest.raises(TypeError, match="expected a list"):
+            call(texts)
+    for arguments in ((texts, ["pos"]), (TEXTS, LABELS, texts)):
+        with pytest.raises(TypeError, match="expected a list"):
+            tk.KernelClassifier(architecture="gap").fit(*arguments)
+
+
+def test_columns_are_lists_of_texts(plain) -> None:
+    frame = pd.DataFrame({"t": TEXTS})
+    expected = plain.predict_proba(TEXTS)
+    for texts in (frame["t"], frame["t"].to_numpy(), tuple(TEXTS), frame["t"].astype("category"), iter(TEXTS)):
+        np.testing.assert_array_equal(plain.predict_proba(texts), expected)
+
+
+@pytest.mark.parametrize("method", ["predict", "predict_proba", "decision_function", "predict_table", "save"])
+def test_a_classifier_that_is_not_fitted_says_so(method, tmp_path) -> None:
+    with pytest.raises(NotFittedError, match="fit"):
+        getattr(tk.KernelClassifier(), method)(str(tmp_path / "model") if method == "save" else TEXTS)
+
+
+def answers(classifier: tk.KernelClassifier, folder) -> tuple[np.ndarray, np.ndarray]:
+    """Probabilities of a classifier, and of what it saves."""
+    texts = ["a great film", "boring", ""]
+    classifier.save(folder)
+    return classifier.predict_proba(texts), tk.load(folder).predict_proba(texts)
+
+
+@pytest.mark.parametrize(
+    ("change", "arguments"),
+    [
+        ({"architecture": "gap-fcn", "diag_reg": "bad"}, (TEXTS, LABELS)),
+        ({"architecture": "cnn-gap", "kernel": "ntk", "max_tokens": 3}, (["qwzx", *TEXTS[1:]], ["rare", *LABELS[1:]])),
+        ({"embedding": "word2vec", "architecture": "gap-fcn", "workers": 1}, (["!"] * 42, LABELS)),
+    ],
+)
+def test_a_refit_that_fails_leaves_the_model_as_it_was(change, arguments, tmp_path) -> None:
+    classifier = tk.KernelClassifier(architecture="struct").fit(TEXTS, LABELS)
+    before, fitted = answers(classifier, tmp_path / "model"), set(vars(classifier))
+    with pytest.raises(ValueError, match="expected"):
+        classifier.set_params(**change).fit(*arguments)
+    np.testing.assert_array_equal(answers(classifier, tmp_path / "model"), before)
+    assert set(vars(classifier)) == fitted
+    fresh = tk.KernelClassifier().set_params(**change)
+    with pytest.raises(ValueError, match="expected"):
+        fresh.fit(*arguments)
+    assert not [name for name in vars(fresh) if name.endswith("_")]
+
+
+def test_what_was_fitted_is_saved_whatever_is_set_afterwards(tmp_path) -> None:
+    classifier = tk.KernelClassifier(architecture="gap-fcn").fit(TEXTS, LABELS)
+    before = answers(classifier, tmp_path / "model")
+    for change in (
+        {"kernel": "ntk"},
+        {"engine": "numba"},
+        {"diag_reg": object(), "max_tokens": object(), "random_state": None},
+        {"architecture": "cnn-gap", "embedding": "word2vec"},
+    ):
+        changed = copy.copy(classifier).set_params(**change)
+        np.testing.assert_array_equal(answers(changed, tmp_path / "model"), before)
+        assert {name: changed.get_params()[name] for name in change} == change
+        loaded = tk.load(tmp_path / "model")
+        assert (loaded.kernel, loaded.engine, loaded.diag_reg) == ("nngp", "auto", "auto")
+
+
+def test_a_loaded_model_is_saved_as_it_was_fitted(tmp_path) -> None:
+    classifier = tk.KernelClassifier(architecture="gap-fcn").fit(TEXTS, LABELS)
+    before = answers(classifier, tmp_path / "first")
+    loaded = tk.load(tmp_path / "first").set_params(kernel="ntk", engine="numba")
+    np.testing.assert_allclose(answers(loaded, tmp_path / "second"), before, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["word2vec", "glove-6b-50d", "glove-6b-50d+word2vec", "minilm"])
+def test_an_encoder_that_two_classifiers_share_stays_as_it_was(name, tmp_path) -> None:
+    encoder = get_encoder(name, workers=1, cache_dir=tmp_path)
+    first = tk.KernelClassifier(encoder, "gap", diag_reg=0.1).fit(TEXTS, LABELS)
+    before = first.predict_proba(["a great film", "dull"])
+    second = tk.KernelClassifier(encoder, "gap", diag_reg=0.1).fit(["goal goal", "a league"] * 3, ["x", "y"] * 3)
+    np.testing.assert_array_equal(first.predict_proba(["a great film", "dull"]), before)
+    assert not encoder.fitted
+    assert first.embedding is second.embedding is encoder
+    if name == "glove-6b-50d":
+        assert first.encoder_.vectors_ is encoder.vectors_ is clone(first).embedding.vectors_
+
+
+def test_numbers_of_numpy_are_numbers(tmp_path) -> None:
+    options = {"max_tokens": 5, "random_state": 3, "workers": 1, "diag_reg": 1}
+    expected = answers(tk.KernelClassifier("word2vec", **options).fit(TEXTS, LABELS), tmp_path / "plain")
+    for kind in (np.int64, np.uint8):
+        given = {name: kind(value) for name, value in options.items()}
+        classifier = tk.KernelClassifier("word2vec", **given).fit(TEXTS, LABELS)
+        np.testing.assert_array_equal(answers(classifier, tmp_path / "model"), expected)
+        for file in ("latent.safetensors", "encoder.safetensors"):
+            assert (tmp_path / "model" / file).read_bytes() == (tmp_path / "plain" / file).read_bytes()
+
+
+def test_the_ntk_without_weights_is_refused_as_gram_does() -> None:
+    pooling = tk.Architecture([tk.GlobalAveragePool()])
+    documents = get_encoder("glove-6b-50d").fit(TEXTS).encode(TEXTS).documents
+    with pytest.raises(ValueError, match="without weights is zero; add a layer") as expected:
+        tk.gram(pooling, documents, kind="ntk")
+    # Before any work: the encoder is never made.
+    with pytest.raises(ValueError, match="without weights is zero; add a layer") as found:
+        tk.KernelClassifier("no encoder", pooling, "ntk").fit(TEXTS, LABELS)
+    assert str(found.value) == str(expected.value)
+    tk.KernelClassifier(architecture=pooling).fit(TEXTS, LABELS)
+
+
+@pytest.mark.parametrize(
+    ("fitted", "given"),
+    [
+        ([1, 2.5, 4.5, 5], ["1", "2.5", "4.5", "5"]),
+        (["0", "1"], [0.0, 1.0]),
+        ([0.0, 1.0], ["0", "1"]),
+        (["1", "5"], ["1.0", "5.0"]),
+        ([True, False], ["true", "false"]),
+    ],
+)
+def test_labels_of_another_file_format_are_the_same_classes(fitted, given, tmp_path) -> None:
+    labels, others = ([values[i % len(values)] for i in range(len(TEXTS))] for values in (fitted, given))
+    tk.KernelClassifier(architecture="gap").fit(TEXTS, labels).save(tmp_path / "model")
+    classes = list(tk.load(tmp_path / "model").classes_)
+    assert match_labels(others, classes) == labels
+    assert all(label in classes for label in match_labels(others, classes))
 
 
 def test_scikit_learn_can_clone_and_set_parameters() -> None:

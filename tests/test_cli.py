@@ -25,7 +25,7 @@ import pandas as pd
 import pytest
 
 import textkernels as tk
-from textkernels import cli
+from textkernels import cli, persistence
 from textkernels.cli import app, prediction
 
 COMMANDS = ("fit", "score", "evaluate", "compare", "app")
@@ -175,7 +175,7 @@ ERRORS = [
     ("fit secret.csv --model m --encoding klingon", "klingon"),
     ("score d.csv --model model --output out.txt", "out.txt: expected a name that ends with .csv"),
     ("score d.csv --model model --output no/out.csv", "there is no folder no"),
-    ("score d.csv --model model --output d.csv", "d.csv: the output would replace DATA"),
+    ("score d.csv --model model --output d.csv", "d.csv: --output would replace DATA"),
     ("score d.csv --model none --output out.csv", "none: there is no model; make one with: textkernels fit"),
     ("score d.csv --model other --output out.csv", "other: there is no model"),
     ("score bad.csv --model model --output out.csv", "bad.csv, line 3: a quoted field that opens here"),
@@ -203,6 +203,154 @@ def test_errors_are_one_line(run: Run, model: StandIn, monkeypatch: pytest.Monke
     failed(run(*line.split()), words)
     assert not Path("out.csv").exists()
     assert not Path("m").exists()
+
+
+# Paths in a folder with d.csv, its links, a model, folders of texts, of an encoder and of an older report.
+REFUSED = [
+    ("score d.csv --model model --output ./sub/../d.csv", "./sub/../d.csv: --output would replace DATA"),
+    ("score d.csv --model model --output link.csv", "link.csv: --output would replace DATA"),
+    ("score link.csv --model model --output d.csv", "d.csv: --output would replace DATA"),
+    ("score d.csv --model model --output hard.csv", "hard.csv: --output would replace DATA"),
+    ("score d.csv --model model --output model/o.csv", "model/o.csv: --output lies in the folder of --model"),
+    ("score d.csv --model model-link --output model/o.csv", "model/o.csv: --output lies in the folder of --model"),
+    ("score d.csv --model model --output o.csv --skip-bad-rows --rejects d.csv", "--rejects would replace DATA"),
+    ("score d.csv --model model --output o.csv --skip-bad-rows --rejects ./o.csv", "--output and --rejects name the"),
+    ("score d.csv --model model --output other-model/o.csv", "other-model, which holds a model"),
+    ("score texts --model model --output texts/neg/o.csv", "lies in the folder of DATA, which is read"),
+    ("evaluate d.csv --model model --json d.csv", "d.csv: --json would replace DATA"),
+    ("evaluate d.csv --model model --json link.csv", "link.csv: --json would replace DATA"),
+    ("evaluate d.csv --model model --json model/config.json", "--json lies in the folder of --model"),
+    ("evaluate d.csv --model model --json sub", "sub: expected the name of a file, got a folder"),
+    ("evaluate d.csv --model model --json pipe", "pipe: expected the name of a file, got a device or pipe"),
+    ("evaluate texts --model model --json texts/neg/1.txt", "--json lies in the folder of DATA"),
+    ("evaluate d.csv --model model --list-duplicates d.csv", "--list-duplicates would replace DATA"),
+    ("evaluate d.csv --model model --list-duplicates l.txt", "l.txt: expected a name that ends with .csv"),
+    ("evaluate d.csv --model model --list-duplicates no/l.csv", "there is no folder no"),
+    ("evaluate d.csv --model model --list-duplicates l.csv --json l.csv", "name the same place"),
+    ("evaluate d.csv --model model --reliability r.html --json sub/../r.html", "name the same place"),
+    ("evaluate d.csv --model model --reliability model/r.svg", "--reliability lies in the folder of --model"),
+    ("fit d.csv --model m --list-duplicates link.csv", "--list-duplicates would replace DATA"),
+    ("fit d.csv --model m --skip-bad-rows --rejects hard.csv", "--rejects would replace DATA"),
+    ("fit d.csv --model m --skip-bad-rows --rejects r.csv --list-duplicates r.csv", "name the same place"),
+    ("fit d.csv --model m --embedding v.csv --list-duplicates v.csv", "--list-duplicates would replace --embedding"),
+    ("fit d.csv --model m --embedding v.csv+x.vec --list-duplicates v.csv", "would replace --embedding"),
+    ("fit d.csv --model m --embedding encoder --list-duplicates encoder/l.csv", "lies in the folder of --embedding"),
+    ("fit d.csv --model other-model --list-duplicates other-model/l.csv", "l.csv: --list-duplicates lies in"),
+    ("fit d.csv --model other-model/m", "other-model, which holds a model"),
+    ("fit texts --model texts/m", "texts/m: --model lies in the folder of DATA"),
+    ("fit d.csv --model encoder", "something else is there (config.json, model.onnx)"),
+    ("fit d.csv --model loop", "loop: expected a new folder or one with a textkernels model, got a link that leads"),
+    ("tune d.csv --output net.toml --architecture sub/../net.toml", "net.toml: --output would replace --architecture"),
+    ("tune d.csv --output other-model/a.toml", "other-model, which holds a model"),
+    ("tune d.toml --delimiter , --output d.toml", "d.toml: --output would replace DATA"),
+    ("tune d.csv --output a.toml --skip-bad-rows --rejects d.csv", "--rejects would replace DATA"),
+    ("compare d.csv --embeddings a -o other-model", "got one with a model"),
+    ("compare d.csv --embeddings a -o encoder", "something else is there (config.json, model.onnx)"),
+    ("compare d.csv --embeddings a -o drawings", "something else is there (mine.svg)"),
+    ("compare d.csv --embeddings a -o thesis", "something else is there (report.md)"),
+    ("compare d.csv --embeddings a -o other-model/out", "other-model, which holds a model"),
+    ("compare report/results.csv --embeddings a -o report", "the folder of --output holds DATA"),
+    ("compare d.csv --embeddings a -o out --test t.csv --skip-bad-rows --rejects t.csv", "would replace --test"),
+    ("compare d.csv --embeddings a -o report --skip-bad-rows --rejects report/r.csv", "name the same place"),
+    ("reproduce table3 --train d.csv -o other-model", "got one with a model"),
+    ("reproduce table3 --train d.csv -o encoder", "something else is there"),
+    ("reproduce table3 --train d.csv -o out --list-duplicates d.csv", "--list-duplicates would replace --train"),
+    ("reproduce table4 --train d.csv -o other-model", "got one with a model"),
+    ("reproduce table4 --train d.csv -o encoder", "something else is there"),
+]
+
+
+def contents(folder: Path) -> dict[str, str]:
+    return {str(path): path.read_text() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@pytest.mark.parametrize(("line", "words"), REFUSED, ids=[line for line, _ in REFUSED])
+def test_nothing_is_written_over_something_else(
+    run: Run, model: StandIn, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, line: str, words: str
+) -> None:
+    for name in ("d.csv", "t.csv", "v.csv", "d.toml"):
+        Path(name).write_text("text,label\ngood,pos\nbad,neg\n")
+    tk.named_architecture("gap").save("net.toml")
+    for name, text in {
+        "texts/neg/1.txt": "bad",
+        "texts/pos/1.txt": "good",
+        "sub/x": "",
+        "encoder/config.json": '{"model_type": "bert"}',
+        "encoder/model.onnx": "weights",
+        "drawings/mine.svg": "<svg/>",
+        "thesis/report.md": "# Mine",
+        "report/results.csv": "text,label\ngood,pos\nbad,neg\n",
+        "report/results.json": '{"rows": [], "provenance": {}}',
+        "other-model/config.json": json.dumps(dict.fromkeys(persistence.MARKS)),
+        "other-model/latent.safetensors": "weights",
+    }.items():
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text(text)
+    Path("link.csv").symlink_to("d.csv")
+    Path("model-link").symlink_to("model")
+    Path("loop").symlink_to("loop")
+    os.link("d.csv", "hard.csv")
+    os.mkfifo("pipe")
+    before = contents(tmp_path)
+
+    def forbid(*_: object, **__: object) -> None:
+        raise AssertionError("read or computed before the check")
+
+    monkeypatch.setattr(tk, "load", forbid)
+    monkeypatch.setattr("textkernels.datasets.load", forbid)
+    failed(run(*line.split()), words)
+    assert contents(tmp_path) == before
+
+
+def test_standard_input_is_not_replaced(run: Run, model: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    from textkernels.cli import outputs
+
+    Path("d.csv").write_text("text\ngood\n")
+    with open("d.csv", "rb") as source:
+        status = os.fstat(source.fileno())
+        monkeypatch.setattr(outputs.os, "fstat", lambda descriptor: status)
+        failed(run("score", "-", "--model", "model", "--output", "d.csv"), "d.csv: --output would replace DATA")
+
+
+@pytest.mark.parametrize("output", ["o.csv", "texts/o.csv", "sub/o.csv", "d.csv.gz"])
+def test_what_may_be_written_is(run: Run, model: StandIn, output: str) -> None:
+    for name in ("texts/neg/1.txt", "texts/pos/1.txt", "sub/x"):
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text("good")
+    for _ in range(2):
+        code, _, err = run("score", "texts", "--model", "model", "--output", output, "-q")
+        assert (code, err) == (0, "")
+
+
+def test_names_that_are_no_paths_are_nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from textkernels.cli.outputs import check_outputs
+
+    monkeypatch.chdir(tmp_path)
+    inputs = {"DATA": "bundled:imdb", "--embedding": "glove-6b-50d+minilm", "--architecture": "struct-fcn"}
+    check_outputs(inputs=inputs, folders={"--model": "."}, files={"--json": str(tmp_path.parent / "x.json")})
+
+
+@pytest.mark.parametrize("files", [(), (".DS_Store",), ("finished/a.json", "report.md"), ("results.json", "a.svg")])
+def test_folders_for_a_report(tmp_path: Path, files: tuple[str, ...]) -> None:
+    from textkernels.cli.outputs import check_report_folder
+
+    for name in files:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text('{"rows": [], "provenance": {}}')
+    check_report_folder(str(tmp_path))
+    check_report_folder(str(tmp_path / "new"))
+
+
+def test_rejects_of_both_sources_are_kept(run: Run) -> None:
+    from textkernels.cli.options import read_data
+
+    Path("d.csv").write_text("text,label\ngood,pos\na,b,c\n")
+    Path("t.csv").write_text("text,label\nd,e,f\ngood,pos\n")
+    options: dict[str, Any] = {"quiet": True, "skip_bad_rows": True, "rejects": "r.csv"}
+    first = read_data("d.csv", **options)
+    read_data("t.csv", beside=first, **options)
+    rows = pd.read_csv("r.csv", dtype=str)
+    assert rows[["source", "line", "raw"]].to_numpy().tolist() == [["d.csv", "3", "a,b,c"], ["t.csv", "2", "d,e,f"]]
 
 
 def test_no_arguments_show_help(run: Run) -> None:
@@ -445,6 +593,21 @@ def test_evaluate_by_hand(run: Run, model: StandIn) -> None:
     # One bin of confidence each at 80 % and 90 %, half of either right.
     assert [line.split()[:3] for line in lines[-2:]] == [["80.0%", "50.0%", "2"], ["90.0%", "50.0%", "2"]]
     assert ["pos", "0.5000", "0.5000", "0.5000", "2"] in [line.split() for line in lines]
+
+
+def test_metrics_are_json_without_nan(run: Run, model: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    from textkernels import evaluation
+
+    honest = evaluation.evaluate
+
+    def without_value(*given: Any) -> dict[str, Any]:
+        return {**honest(*given), "ece": float("nan"), "brier": float("inf")}
+
+    monkeypatch.setattr(evaluation, "evaluate", without_value)
+    Path("d.csv").write_text("text,label\ngood,pos\nbad,neg\n")
+    assert run("evaluate", "d.csv", "--model", "model", "--json", "m.json")[0] == 0
+    metrics = json.loads(Path("m.json").read_text(), parse_constant=lambda name: pytest.fail(name))
+    assert metrics["ece"] is metrics["brier"] is None
 
 
 def test_labels_of_another_type_are_matched(run: Run, model: StandIn) -> None:

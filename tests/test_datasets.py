@@ -53,6 +53,18 @@ def test_labels_keep_their_type(tmp_path: Path, suffix: str, labels: list[Any], 
         assert all(type(label) is kinds for label in data.labels or [])
 
 
+@pytest.mark.parametrize("number", ["1e999", "-1E+400"])
+def test_a_label_is_no_infinite_number(tmp_path: Path, number: str) -> None:
+    path = write(tmp_path / "a.jsonl", f'{{"text": "a", "label": 1}}\n{{"text": "b", "label": {number}}}\n')
+    with pytest.raises(ValueError, match=r"a\.jsonl, line 2: the number .* is too large"):
+        load(path, require_labels=True)
+    pq.write_table(pa.table({"text": ["a", "b"], "label": [1.0, float(number)]}), tmp_path / "a.parquet")
+    with pytest.raises(ValueError, match=r"a\.parquet, row 2: column 'label': expected a label, got the number -?inf"):
+        load(tmp_path / "a.parquet", require_labels=True)
+    assert load(tmp_path / "a.parquet").labels == [1.0, float(number)]
+    assert load(write(tmp_path / "a.csv", "text,label\na,inf\n"), require_labels=True).labels == ["inf"]
+
+
 def test_numeric_text_columns_are_read_as_typed(tmp_path: Path) -> None:
     table = pa.table({"text": pa.array([5.0, None, 2.5, 1e20]), "label": ["a", "b", "a", "b"]})
     pq.write_table(table, tmp_path / "excel.parquet")

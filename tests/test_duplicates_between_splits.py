@@ -150,9 +150,13 @@ def test_a_model_without_hashes_still_evaluates(run: Run) -> None:
     """Models written before they were kept: nothing is known about their texts."""
     from safetensors.numpy import load_file, save_file
 
+    from textkernels.persistence import checksums
+
     assert run(*FIT)[0] == 0
     arrays = load_file("m/latent.safetensors")
     save_file({name: value for name, value in arrays.items() if "hashes" not in name}, "m/latent.safetensors")
+    config = json.loads(Path("m/config.json").read_text())
+    Path("m/config.json").write_text(json.dumps({**config, "checksums": checksums(Path("m"), config)}))
     code, _, err = run("evaluate", "test.csv", "--model", "m")
     assert code == 0
     assert "training row" not in err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import os
@@ -172,9 +173,63 @@ def test_a_cell_that_is_no_text_names_the_row(encoder, make, cell):
             call(["good", cell])
 
 
-def test_one_string_is_not_a_list_of_texts(encoder):
-    with pytest.raises(TypeError, match=r"\[text\]"):
-        encoder.encode("good film")
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        ("good film", r"\[text\]"),
+        (b"good film", r"got bytes; decode them .*\[text\]"),
+        ({"t": ["good"]}, "got a dict; pass its values"),
+        ({"good"}, "got a set"),
+        (pd.DataFrame({"t": ["good"]}), r"got DataFrame of shape \(1, 1\); pass one of its columns \(t\)"),
+        (np.array([["good"]]), r"got ndarray of shape \(1, 1\); pass one column"),
+        (np.array("good"), "one column of texts"),
+        (3, "list of texts, got int"),
+        (None, "list of texts, got NoneType"),
+    ],
+)
+def test_what_is_no_list_of_texts(encoder, make, texts, message):
+    for call in (encoder.encode, make().fit):
+        with pytest.raises(TypeError, match=message):
+            call(texts)
+
+
+def test_a_copy_is_fitted_on_its_own_and_shares_the_table(case, make):
+    first = make().fit(case.texts(), corpus=CORPUS)
+    before, arrays = first.config(), first.arrays()
+    second = copy.deepcopy(first)
+    for name, array in second.arrays().items():
+        assert name.endswith("words") or name == "ngrams" or array is arrays[name]
+    second.fit(["good good bad"], corpus=["good bad"] * 3)
+    assert second.config() != before
+    assert first.config() == before
+    assert not make().fitted
+
+
+def test_a_fit_that_fails_changes_nothing(case, encoder):
+    again = copy.deepcopy(encoder)
+    with pytest.raises(ValueError, match="expected"):
+        again.fit(["", None], corpus=["good bad"] * 3)
+    assert again.config() == encoder.config()
+
+
+def test_numbers_of_numpy_are_numbers(case, make):
+    options = {"max_tokens": np.int64(LIMIT), "seed": np.uint8(3), "workers": np.int32(1)}
+    found = make(**options).fit(case.texts(), corpus=CORPUS)
+    plain = make(max_tokens=LIMIT, seed=3, workers=1).fit(case.texts(), corpus=CORPUS)
+    assert json.dumps(found.config()) == json.dumps(plain.config())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        *(({"max_tokens": bad}, "max_tokens to be an integer") for bad in (0, -1, True, np.True_, 1.5, "9")),
+        *(({"seed": bad}, "seed to be an integer from 0") for bad in (-1, 2**32, None, False)),
+        *(({"workers": bad}, "workers to be at least 1 thread, or None") for bad in (0, True, 0.5)),
+    ],
+)
+def test_options_that_are_no_such_numbers(options, message):
+    with pytest.raises(ValueError, match=message):
+        get_encoder("word2vec", **options)
 
 
 @pytest.mark.parametrize("missing", [None, float("nan"), np.float32("nan"), pd.NA, pd.NaT])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from gensim.models import KeyedVectors
 
-from embeddings import StaticEncoder, get_encoder, restore_encoder
+from embeddings import ConcatenatedEncoder, StaticEncoder, get_encoder, restore_encoder
 
 VECTORS = "good 1 0\nbad 0 2\nfilm 1 1\n. 0.5 0\n"
 
@@ -207,3 +207,16 @@ def test_packaged_vectors_by_hand():
     vectors = get_encoder("glove-6b-50d").vectors_
     np.testing.assert_allclose(vectors.vectors[vectors.index["the"], :3], [0.418, 0.24968, -0.41242], rtol=1e-6)
     assert (len(vectors.words), vectors.dim, vectors.cased) == (400_000, 50, False)
+
+
+def test_parts_of_a_concatenation_stay_as_they_are():
+    """Two concatenations with a common part, and the part itself, do not feel each other's fits."""
+    common = get_encoder("word2vec", workers=1, vector_size=4, cache_dir=False, scale="none")
+    others = [get_encoder("glove-6b-50d", scale="none") for _ in range(2)]
+    first, second = (ConcatenatedEncoder([other, common]) for other in others)
+    first.fit(["good film"] * 9)
+    before = first.encode(["good film"]).documents.values
+    second.fit(["bad story"] * 9)
+    np.testing.assert_array_equal(first.encode(["good film"]).documents.values, before)
+    assert not common.fitted
+    assert first.parts[0].vectors_ is second.parts[0].vectors_ is others[0].vectors_

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from textkernels.label_values import label_kind
 from textkernels.labels import check_labels, is_missing_label, match_labels, stratified_sample
 
 GOOD: list[tuple[Any, list[Any], type]] = [
@@ -62,6 +63,11 @@ BAD: list[tuple[Any, str]] = [
     ([["a"], ["b"]], "texts, numbers or booleans, got list"),
     (np.zeros((3, 2)), r"one label a row, got an array of shape \(3, 2\)"),
     ([f"text {n}" for n in range(150)], "150 different labels in 150 rows"),
+    (["a", "a\x00", "b"], r"do not end in a NUL character, got 'a\\x00', which NumPy would make 'a'"),
+    (["a", "b\x00"], "NUL character"),
+    ([2**53, 2**53 + 1, 0.5], "one NumPy array can hold, got 9007199254740993, which would become 9007199254740992.0"),
+    ([np.int64(2**53), np.int64(2**53 + 1), 0.5], "got 9007199254740993"),
+    ([2**63 + 1, -1], "got 9223372036854775809"),
 ]
 
 
@@ -79,11 +85,25 @@ def test_bad_labels(labels: Any, words: str) -> None:
         ([-1.0, 0.0, 1.0, 2.0], "does -1 mark rows without a label"),
         ([" Positive", "NEG"], "' Positive' has spaces around it"),
         (["Pos", "pos ", "neg"], "'Pos' and 'pos ' differ in spaces or letter case only"),
+        (["1", "01", "2"], "'01' and '1' are one number in two spellings"),
+        (["-1.0", "0", "1"], "does -1 mark rows without a label"),
     ],
 )
 def test_doubtful_labels_warn_and_stay(labels: list[Any], words: str) -> None:
     with pytest.warns(UserWarning, match=words):
         classes, codes = check_labels(labels)
+    assert classes[codes].tolist() == labels
+
+
+@pytest.mark.parametrize("labels", ["ab", b"ab", {"a": 1, "b": 2}, {"a", "b"}])
+def test_labels_that_are_no_list(labels: Any) -> None:
+    with pytest.raises(TypeError, match="expected a list of labels, one a row, got"):
+        check_labels(labels)
+
+
+@pytest.mark.parametrize("labels", [[2**53, 2**53 + 1], [2**64, 2**70], ["a\x00b", "ab"]])
+def test_labels_that_an_array_holds_stay_apart(labels: list[Any]) -> None:
+    classes, codes = check_labels(labels)
     assert classes[codes].tolist() == labels
 
 
@@ -112,13 +132,55 @@ def test_missing_labels(value: object, missing: bool) -> None:
         ([1, 0], ["0", "1"], ["1", "0"]),
         (["True", "False"], [False, True], [True, False]),
         (["pos", "odd"], ["neg", "pos"], ["pos", "odd"]),
-        ([1, "0"], [0, 1], [1, "0"]),
+        ([1, "0"], [0, 1], [1, 0]),
         (["Pos"], ["neg", "pos"], ["Pos"]),
         ([1, 0], np.array([0, 1]), [1, 0]),
+        # Numbers, however a file spells them.
+        (["1", "2.5", "5", "9"], np.array([1, 2.5, 4.5, 5]), [1.0, 2.5, 5.0, "9"]),
+        (["1.0", "+5", " 5e0 ", "05"], [1, 5], [1, 5, 5, 5]),
+        ([0.0, 1.0], ["0", "1"], ["0", "1"]),
+        (["0.0", "1"], ["0", "1"], ["0", "1"]),
+        (["0", "1"], [0.0, 1.0], [0.0, 1.0]),
+        ([np.float32(0.1)], ["0.1", "1"], ["0.1"]),
+        (["0.1"], np.array([0.1, 1], np.float32), [np.float32(0.1)]),
+        (["9007199254740993"], [2**53, 2**53 + 1], [2**53 + 1]),
+        ([-0.0], ["0", "1"], ["0"]),
+        # Texts that are no numbers beside one that is: only a number is compared as one.
+        (["1.0", 1.0, "x"], ["1", "unknown"], ["1.0", "1", "x"]),
+        (["nan", "inf", "1_0", "\u0661"], [1, 10], ["nan", "inf", "1_0", "\u0661"]),
+        (["01", "1"], ["01", "1"], ["01", "1"]),
+        # Booleans.
+        (["true", "FALSE", "1"], [False, True], [True, False, True]),
+        ([True, False], ["false", "true"], ["true", "false"]),
+        ([True, False], ["0", "1"], ["1", "0"]),
+        ([True, 1, 1.0], [0, 1], [1, 1, 1]),
+        ([1, True], ["1", "true"], ["1", "true"]),
     ],
 )
-def test_labels_of_another_type_are_matched_by_spelling(labels: Any, classes: Any, matched: list[Any]) -> None:
-    assert match_labels(labels, classes) == matched
+def test_labels_of_another_type_are_matched(labels: Any, classes: Any, matched: list[Any]) -> None:
+    found = match_labels(labels, classes)
+    assert found == matched
+    assert [label_kind(label) for label in found] == [label_kind(label) for label in matched]  # True == 1
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False) | st.integers(), min_size=1, unique=True))
+def test_the_spelling_of_a_number_finds_it(numbers: list[float]) -> None:
+    assert match_labels(map(str, numbers), numbers) == numbers
+    assert match_labels(numbers, map(str, numbers)) == [str(number) for number in numbers]
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes", "words"),
+    [
+        ([2, 1], ["1", "01", "2"], r"got 1 in row 2, which may be '1' or '01'"),
+        (["1.0"], ["1", "01"], r"got '1.0' in row 1, which may be '1' or '01'"),
+        ([True], ["True", "true"], r"got True in row 1, which may be 'True' or 'true'"),
+        (["a", ["b"]], ["a", "b"], r"got list in row 2"),
+    ],
+)
+def test_labels_that_may_be_two_classes_are_an_error(labels: Any, classes: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        match_labels(labels, classes)
 
 
 @given(

@@ -64,10 +64,10 @@ ROWS = [
     {"tile", "attention_weights", "layers", "features", "architecture", "named_architectures"},
     {"feature_kernel", "gram_tiles", "pairs", "monte_carlo", "engines", "finite", "reference"},
     {"gram_store", "gram_estimate", "gram_matrix", "gram_errors"},
-    {"tables", "labels", "targets", "solvers"},
+    {"tables", "labels", "label_values", "targets", "solvers"},
     {"posterior", "selection", "full_selection", "solving", "probability", "latent", "evaluation"},
     {"datasets", "overlap", "preparation", "finished"},
-    {"classifier", "persistence"},
+    {"classifier", "classifier_parameters", "persistence"},
     {"experiments", "held_out", "tune", "tuning_space"},
     {"cli"},
 ]

@@ -9,6 +9,7 @@ import json
 import os
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -193,6 +194,8 @@ def test_bad_csv_rows(tmp_path: Path, content: str, line: int, words: str, kept:
 
 
 BAD_JSONL = [
+    ('{"id": 1}\n{"id": 1e999}\n{"id": 3}\n', 2, "the number 1e999 is too large"),
+    ('{"id": 1}\n{"id": [-2.5e400]}\n{"id": 3}\n', 2, "the number -2.5e400 is too large"),
     ('{"id": 1}\n{"id": 2\n{"id": 3}\n', 2, "not JSON"),
     ('{"id": 1}\n{"id": NaN}\n{"id": 3}\n', 2, "NaN is not JSON"),
     ('{"id": 1}\n{"id": -Infinity}\n{"id": 3}\n', 2, "-Infinity"),
@@ -333,6 +336,71 @@ def test_written_values(tmp_path: Path) -> None:
     ]
 
 
+INF, NAN = float("inf"), float("nan")
+# Cells as Arrow gives them and as JSON has them, each as text in csv.
+WITHOUT_TYPE = [
+    (pa.array([INF, -INF, NAN, 1.5, None]), ["inf", "-inf", None, 1.5, None]),
+    (pa.array([INF, 2.0], pa.float32()), ["inf", 2.0]),
+    (pa.array([[1.0, NAN, INF, None], []], pa.list_(pa.float64())), [[1.0, None, "inf", None], []]),
+    (pa.array([b"\xff\x00", b"", None]), ["/wA=", "", None]),
+    (pa.array([{"x": b"a", "y": -INF}]), [{"x": "YQ==", "y": "-inf"}]),
+    (pa.array([[("k", NAN)]], pa.map_(pa.string(), pa.float64())), [[["k", None]]]),
+    (pa.array([0], pa.timestamp("s")), ["1970-01-01 00:00:00"]),
+    (pa.array([[0]], pa.list_(pa.date32())), [["1970-01-01"]]),
+]
+
+
+@pytest.mark.parametrize(("column", "cells"), WITHOUT_TYPE, ids=lambda value: str(getattr(value, "type", "")))
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv"])
+def test_cells_without_a_type_become_text(tmp_path: Path, suffix: str, column: pa.Array, cells: list[object]) -> None:
+    pq.write_table(pa.table({"id": range(len(cells)), "x": column}), tmp_path / "in.parquet")
+    write_table(read_table(tmp_path / "in.parquet").frame, tmp_path / f"out{suffix}")
+    read = [row[1] for row in read_table(tmp_path / f"out{suffix}").frame.to_numpy(dtype=object).tolist()]
+    if suffix == ".csv":
+        read = [json.loads(cell) if cell is not None and cell[:1] in ("[", "{") else cell for cell in read]
+        cells = [str(cell) if isinstance(cell, float) else cell for cell in cells]
+    assert read == cells
+
+
+def test_missing_and_infinite_cells_of_numpy(tmp_path: Path) -> None:
+    cells = [np.float32("nan"), np.float32("inf"), np.int64(3), np.array([1.0, NAN])]
+    frame = pd.DataFrame({"x": pd.Series(cells, dtype=object)})
+    write_table(frame, tmp_path / "a.jsonl")
+    assert rows_of_lines(tmp_path / "a.jsonl") == [{"x": None}, {"x": "inf"}, {"x": 3}, {"x": [1.0, None]}]
+    write_table(frame, tmp_path / "a.tsv")
+    assert (tmp_path / "a.tsv").read_text() == "x\n\ninf\n3\n[1.0, null]\n"
+
+
+def rows_of_lines(path: Path) -> list[object]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_lists_and_objects_of_jsonl_are_json_in_parquet(tmp_path: Path) -> None:
+    lines = [{"text": "a", "tags": {}}, {"text": "b", "tags": {"x": [1, None, "é"]}}, {"text": "c", "tags": "plain"}]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(line) + "\n" for line in [*lines, {"text": "d"}]))
+    frame = read_table(tmp_path / "in.jsonl").frame
+    check_writable(tmp_path / "out.parquet", frame)
+    write_table(frame, tmp_path / "out.parquet")
+    tags = pq.read_table(tmp_path / "out.parquet").to_pydict()["tags"]
+    assert tags == ["{}", '{"x": [1, null, "é"]}', "plain", None]
+    (tmp_path / "bad.jsonl").write_text('{"x": {}}\n{"x": 5}\n')
+    with pytest.raises(ValueError, match="the column 'x' holds values of several types"):
+        write_table(read_table(tmp_path / "bad.jsonl").frame, tmp_path / "out.parquet")
+
+
+def test_bytes_and_infinities_stay_in_parquet(tmp_path: Path) -> None:
+    table = pa.table({"b": [b"\xff", None], "n": [INF, -1.0], "s": [{"x": b"a"}, None]})
+    pq.write_table(table, tmp_path / "in.parquet")
+    write_table(read_table(tmp_path / "in.parquet").frame, tmp_path / "out.parquet")
+    assert pq.read_table(tmp_path / "out.parquet").to_pydict() == table.to_pydict()
+
+
+def test_a_device_or_pipe_is_no_place_for_a_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.csv")
+    with pytest.raises(ValueError, match=r"pipe\.csv: expected the name of a file, got a device or pipe"):
+        check_writable(tmp_path / "pipe.csv")
+
+
 def test_parquet_goes_through_unchanged(tmp_path: Path) -> None:
     table = pa.table({"id": pa.array([1, None], pa.int8()), "text": ["a", None], "n": pa.array([1, 2], pa.uint32())})
     pq.write_table(table, tmp_path / "in.parquet")
@@ -350,7 +418,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path, mon
         file.write(b"half")
         raise OSError("disk full")
 
-    monkeypatch.setitem(tables._WRITERS, ".jsonl", fail)
+    monkeypatch.setitem(tables.WRITERS, ".jsonl", fail)
     with pytest.raises(OSError, match="disk full"):
         write_table(pd.DataFrame({"a": [1]}), path)
     assert path.read_text() == "old"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -11,11 +12,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from embeddings import Encoder, get_encoder
+from embeddings.texts import list_texts
 from textkernels.architecture import Architecture
+from textkernels.classifier_parameters import check_architecture, check_parameters
 from textkernels.engines import choose_kernel
 from textkernels.labels import check_labels
 from textkernels.latent import LatentFit, fit_latent
-from textkernels.named_architectures import named_architecture
 from textkernels.overlap import distinct_hashes
 from textkernels.preparation import PreparedTexts, prepare_texts
 from textkernels.probability import class_probabilities, fit_residual_variance, neutral_probabilities
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-KERNELS = ("nngp", "ntk")
+ENCODER_OPTIONS = ("tokenizer", "max_tokens", "keep", "unknown", "scale", "workers")
 STATUSES = ("missing_text", "empty", "no_known_tokens")
 
 
@@ -39,7 +41,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
 
     Args:
         embedding: name of an encoder (``glove-6b-50d``, ``word2vec``, ...), path of a word-vector file, or an
-            encoder; see :func:`embeddings.get_encoder`.
+            encoder, of which ``fit`` fits a copy; see :func:`embeddings.get_encoder`.
         architecture: name (see :func:`textkernels.named_architecture`) or an Architecture.
         kernel: ``"nngp"`` (random networks, Bayesian) or ``"ntk"`` (an ensemble of trained networks).
         diag_reg: regularizer in units of the mean of the Gram diagonal; ``"auto"``: least leave-one-out
@@ -51,9 +53,10 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
             (``"error"``).
         progress: show progress bars on standard error.
 
-    Attributes:
+    Attributes (a ``fit`` that fails leaves those of an earlier one as they are, and so does ``set_params``):
         classes_: labels in the order of probability columns, as they went in.
         encoder_, architecture_: what was used.
+        parameters_: the values of the other parameters that were used, and that ``save`` writes.
         n_train_: training texts that were used.
         text_hashes_: of their distinct texts, uint64, increasing (see ``textkernels.overlap``); None in a model of an
             older version.
@@ -101,7 +104,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         """Fit on labelled texts.
 
         Args:
-            texts: n texts; None and NaN are missing.
+            texts: n texts, a list or one column of a table; None and NaN are missing.
             labels: n labels: texts, numbers or booleans.
             corpus: texts on which word vectors are trained, where they are trained (``word2vec``); default: texts.
 
@@ -110,38 +113,44 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         Raises:
             ValueError: lengths that differ, fewer than two classes, a missing label, no usable text of some class,
                 an unknown option; the message says what to change.
-            TypeError: a cell that is neither a text nor missing.
+            TypeError: a cell that is neither a text nor missing, texts or labels that are no list or column, an
+                architecture that is none.
         """
-        texts = _as_list(texts)
+        texts = list_texts(texts)
+        corpus = None if corpus is None else list_texts(corpus)
         classes, codes = check_labels(labels)
-        self._check(texts, codes)
+        if len(texts) != len(codes):
+            raise ValueError(f"expected one label a text, got {len(texts):,} texts and {len(codes):,} labels")
+        parameters = check_parameters(self.get_params(deep=False))
+        architecture = check_architecture(self.architecture, self.kernel)
+        kernel = choose_kernel(architecture, self.engine)
         clock = _Clock()
-        encoder = self._encoder().fit(texts, corpus, progress=self.progress)
+        encoder = self._encoder(parameters).fit(texts, corpus, progress=self.progress)
         clock.lap("vectors")
-        architecture = self.architecture
-        self.architecture_ = named_architecture(architecture) if isinstance(architecture, str) else architecture
-        kernel = choose_kernel(self.architecture_, self.engine)
-        self.longest_ = self.max_tokens or 4 * max(encoder.encode(texts).n_tokens, default=1)
-        train = prepare_texts(texts, encoder, kernel, self.longest_, self.progress, "training texts")
+        longest = parameters["max_tokens"] or int(4 * max(encoder.encode(texts).n_tokens, default=1))
+        train = prepare_texts(texts, encoder, kernel, longest, self.progress, "training texts")
         clock.lap("documents")
         self._check_usable(train, classes, codes)
         ntk, codes = self.kernel == "ntk", codes[train.rows]
-        fitted = fit_latent(
-            kernel, train.documents, codes, len(classes), ntk, self.diag_reg, self.random_state, self.progress
-        )
+        diag_reg, seed = parameters["diag_reg"], parameters["random_state"]
+        fitted = fit_latent(kernel, train.documents, codes, len(classes), ntk, diag_reg, seed, self.progress)
         clock.lap("inference")
         held_out = fitted.leave_one_out
-        self.residual_variance_ = fit_residual_variance(held_out.mean, held_out.variance, codes[held_out.rows])
-        self.classes_, self.encoder_, self.latent_ = classes, encoder, fitted.model
+        residual_variance = fit_residual_variance(held_out.mean, held_out.variance, codes[held_out.rows])
+        hashes, report = distinct_hashes(texts[row] for row in train.rows), _report(train, fitted, clock.seconds)
+        # Together, and last: a fit that fails leaves an earlier one as it was.
+        self.parameters_, self.architecture_, self.encoder_ = parameters, architecture, encoder
+        self.classes_, self.latent_, self.residual_variance_ = classes, fitted.model, residual_variance
         self.class_shares_ = np.bincount(codes, minlength=len(classes)) / len(codes)
-        self.n_train_ = len(codes)
-        self.text_hashes_: np.ndarray | None = distinct_hashes(texts[row] for row in train.rows)
-        self.fit_report_ = _report(train, fitted, clock.seconds)
+        self.longest_, self.n_train_ = longest, len(codes)
+        self.text_hashes_: np.ndarray | None = hashes
+        self.fit_report_ = report
         return self
 
     def predict(self, texts: Sequence[Any]) -> np.ndarray:
         """Labels (n,), as they went in. A text without known tokens gets the majority class of the training texts."""
-        return self.classes_[self._predict(texts)[1]]
+        codes = self._predict(texts)[1]
+        return self.classes_[codes]
 
     def predict_proba(self, texts: Sequence[Any]) -> np.ndarray:
         """Probabilities (n, C) in the order of ``classes_``; a row's largest is the predicted class."""
@@ -177,33 +186,19 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         return pd.DataFrame(columns)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write the model to a folder; :func:`textkernels.load` reads it back."""
+        """Write the model as it was fitted to a folder; :func:`textkernels.load` reads it back."""
         from textkernels.persistence import save
 
-        save(self, folder)
+        check_is_fitted(self, "latent_", msg="expected a fitted %(name)s; call fit before save")
+        # Parameters may have been set since the fit.
+        save(copy.copy(self).set_params(**self.parameters_), folder)
 
-    def _encoder(self) -> Any:
+    def _encoder(self, parameters: dict[str, Any]) -> Any:
+        """An encoder of its own to fit: one that was given may be in use elsewhere."""
         if isinstance(self.embedding, Encoder):
-            return self.embedding
-        return get_encoder(
-            self.embedding,
-            tokenizer=self.tokenizer,
-            max_tokens=self.max_tokens,
-            keep=self.keep,
-            unknown=self.unknown,
-            scale=self.scale,
-            seed=self.random_state,
-            workers=self.workers,
-            progress=self.progress,
-        )
-
-    def _check(self, texts: list[Any], codes: np.ndarray) -> None:
-        if len(texts) != len(codes):
-            raise ValueError(f"expected one label a text, got {len(texts):,} texts and {len(codes):,} labels")
-        if self.kernel not in KERNELS:
-            raise ValueError(f"expected kernel to be one of {', '.join(KERNELS)}; got {self.kernel!r}")
-        if self.unusable not in ("drop", "error"):
-            raise ValueError(f"expected unusable to be drop or error, got {self.unusable!r}")
+            return copy.deepcopy(self.embedding)
+        options = {name: parameters[name] for name in ENCODER_OPTIONS}
+        return get_encoder(self.embedding, seed=parameters["random_state"], progress=self.progress, **options)
 
     def _check_usable(self, train: PreparedTexts, classes: np.ndarray, codes: np.ndarray) -> None:
         bad = np.flatnonzero(train.status != "ok")
@@ -224,7 +219,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
     ) -> tuple[PreparedTexts, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Prepared texts, class codes (n,), probabilities (n, C), latent means (n, C or 1) and std (n,)."""
         check_is_fitted(self, "latent_")
-        texts = _as_list(texts)
+        texts = list_texts(texts)
         prepared = prepare_texts(texts, self.encoder_, self.latent_.kernel, self.longest_, progress, "texts")
         latent = self.latent_.predict(prepared.documents)
         n, rows = len(texts), prepared.rows
@@ -249,12 +244,6 @@ class _Clock:
         now = time.perf_counter()
         self.seconds[stage] = round(now - self._last, 3)
         self._last = now
-
-
-def _as_list(texts: Any) -> list[Any]:
-    if isinstance(texts, str):
-        raise TypeError("expected a list of texts, got one text; put it in a list")
-    return list(texts)
 
 
 def _report(train: PreparedTexts, fitted: LatentFit, seconds: dict[str, float]) -> dict[str, Any]:

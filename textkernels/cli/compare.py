@@ -20,6 +20,7 @@ from textkernels.cli.options import (
     option,
     read_data,
 )
+from textkernels.cli.outputs import check_outputs, check_report_folder
 
 if TYPE_CHECKING:
     from textkernels.architecture import Architecture
@@ -146,10 +147,14 @@ def compare_command(
     from embeddings import get_encoder
     from textkernels.experiments.compare import Comparison
     from textkernels.experiments.compare_report import failure_reasons
-    from textkernels.experiments.report import check_folder
     from textkernels.experiments.splits import Splits, corpus_of
 
-    check_folder(output)
+    check_report_folder(output)
+    check_outputs(
+        inputs={"DATA": data, "--test": test, "--embeddings": embeddings, "--architectures": architectures},
+        tables={"--rejects": reading["rejects"]},
+        folders={"--output": output},
+    )
     networks = {name: _architecture(name) for name in architectures}
     everything, pool, held, counts = _datasets(data, test, test_size, seed, quiet, reading)
     splits = Splits.draw(pool, held, train_sizes, range(seed, seed + seeds))
@@ -193,7 +198,8 @@ def _datasets(
         pool, held = hold_out_rows(labelled, test_size or TEST_SIZE, seed)
     else:
         pool = labelled
-        held = labelled_rows(read_data(test, quiet=quiet, require_labels=True, **reading), drop_unlabeled)
+        held = read_data(test, quiet=quiet, require_labels=True, beside=everything, **reading)
+        held = labelled_rows(held, drop_unlabeled)
         held = held if test_size is None else sample(held, test_size, seed)
     pool, repeated = without_texts_of(pool, held)
     counts = {

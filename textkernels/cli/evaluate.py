@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from textkernels.cli.duplicates import duplicate_options, handle_repeats, repeat_settings
 from textkernels.cli.options import MAIN, Command, common_options, data_options, labelled_rows, note, option, read_data
+from textkernels.cli.outputs import check_outputs
 
 if TYPE_CHECKING:
     from textkernels.datasets import Dataset
@@ -46,13 +46,17 @@ def evaluate_command(
     from textkernels import evaluation
     from textkernels.cli.prediction import load_model, predict_rows
     from textkernels.cli.summary import evaluation_summary
-    from textkernels.experiments.plot import check_chart, reliability_diagram, reliability_lines, write_chart
+    from textkernels.experiments.plot import reliability_diagram, reliability_lines, write_chart
+    from textkernels.experiments.report import plain_value
     from textkernels.tables import write_whole
 
-    if json_file is not None and not Path(json_file).absolute().parent.is_dir():
-        raise ValueError(f"{json_file}: there is no folder {Path(json_file).parent}; make it first")
-    if reliability is not None:
-        check_chart(reliability)
+    check_outputs(
+        inputs={"DATA": data},
+        tables={"--rejects": reading["rejects"], "--list-duplicates": repeats["list_duplicates"]},
+        charts={"--reliability": reliability},
+        files={"--json": json_file},
+        model=model,
+    )
     classifier = load_model(model)
     drop_unlabeled = reading.pop("drop_unlabeled")
     dataset = labelled_rows(read_data(data, quiet=quiet, require_labels=True, **reading), drop_unlabeled)
@@ -64,7 +68,8 @@ def evaluate_command(
     metrics = evaluation.evaluate(labels, table["prediction"].tolist(), probabilities, classes)
     if json_file is not None:
         with write_whole(json_file) as file:
-            file.write((json.dumps(metrics, indent=2, ensure_ascii=False) + "\n").encode())
+            text = json.dumps(plain_value(metrics), indent=2, ensure_ascii=False, allow_nan=False)
+            file.write((text + "\n").encode())
     not_ok = table["status"][table["status"] != "ok"].value_counts()
     if len(not_ok):
         counts = ", ".join(f"{count:,} {status}" for status, count in not_ok.items())

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
-from pathlib import Path
 from typing import Any
 
 import click
@@ -21,6 +19,7 @@ from textkernels.cli.options import (
     option,
     read_data,
 )
+from textkernels.cli.outputs import check_outputs
 
 
 def _diag_reg(ctx: click.Context, param: click.Parameter, value: str) -> str | float:
@@ -134,8 +133,14 @@ def fit_command(
     import textkernels as tk
     from textkernels.cli.summary import fit_summary
     from textkernels.labels import check_labels, stratified_sample
+    from textkernels.persistence import check_target
 
-    _check_target(Path(model))
+    check_target(model)
+    check_outputs(
+        inputs={"DATA": data, "--embedding": settings["embedding"], "--architecture": architecture},
+        tables={"--rejects": reading["rejects"], "--list-duplicates": settings["list_duplicates"]},
+        folders={"--model": model},
+    )
     network = tk.Architecture.load(architecture) if architecture.endswith(".toml") else architecture
     drop_unlabeled = reading.pop("drop_unlabeled")
     everything = read_data(data, quiet=quiet, require_labels=True, **reading)
@@ -154,13 +159,3 @@ def fit_command(
         for line in fit_summary(classifier.fit_report_, classifier.classes_, labels):
             click.echo(line)
         click.echo(f"Model written to {model}.")
-
-
-def _check_target(folder: Path) -> None:
-    """Fail before the computing if the model cannot be written there."""
-    from textkernels.persistence import check_target
-
-    check_target(folder)
-    existing = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.exists())
-    if not existing.is_dir() or not os.access(existing, os.W_OK):
-        raise ValueError(f"{folder}: expected a place that can be written to, but {existing} cannot")

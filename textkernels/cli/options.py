@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from textkernels.datasets import Dataset
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -114,26 +116,26 @@ def read_data(
     require_labels: bool = False,
     skip_bad_rows: bool = False,
     rejects: str | None = None,
+    beside: Dataset | None = None,
     **columns: Any,
 ) -> Dataset:
     """The dataset that DATA names; says on standard error what was left out and writes the rejected rows.
+
+    `beside` is a dataset that was read before with the same `rejects`, where rows of both then stand.
 
     Raises:
         ValueError: as datasets.load.
         click.UsageError: --rejects without --skip-bad-rows.
     """
     from textkernels.datasets import load
-    from textkernels.tables import check_writable
 
-    if rejects is not None:
-        if not skip_bad_rows:
-            raise click.UsageError("--rejects needs --skip-bad-rows")
-        check_writable(rejects)
+    if rejects is not None and not skip_bad_rows:
+        raise click.UsageError("--rejects needs --skip-bad-rows")
     dataset = load(data, require_labels=require_labels, skip_bad_rows=skip_bad_rows, progress=not quiet, **columns)
     for sentence in dataset.notes:
         note(sentence)
     if dataset.bad:
-        _report_rejected(dataset, rejects)
+        _report_rejected(dataset, rejects, beside)
     return dataset
 
 
@@ -142,7 +144,7 @@ def note(sentence: str) -> None:
     click.echo(f"Note: {sentence}", err=True)
 
 
-def _report_rejected(dataset: Dataset, rejects: str | None) -> None:
+def _report_rejected(dataset: Dataset, rejects: str | None, beside: Dataset | None) -> None:
     first = ", ".join(str(bad.position) for bad in dataset.bad[:5]) + (", ..." if len(dataset.bad) > 5 else "")
     where = "" if rejects is None else f"; they are in {rejects}"
     note(f"{dataset.name}: left out {len(dataset.bad):,} bad rows ({dataset.unit} {first}){where}.")
@@ -151,8 +153,17 @@ def _report_rejected(dataset: Dataset, rejects: str | None) -> None:
 
         from textkernels.tables import write_table
 
-        frame = pd.DataFrame(dataset.bad, columns=[dataset.unit, "reason", "raw"]).astype(str)
-        write_table(frame, rejects)
+        frames = [_rejected(dataset)]
+        if beside is not None and beside.bad:
+            frames = [_rejected(each).assign(source=each.name) for each in (beside, dataset)]
+        write_table(pd.concat(frames, ignore_index=True), rejects)
+
+
+def _rejected(dataset: Dataset) -> pd.DataFrame:
+    """One row for each row that was left out: its place, why, and what it was."""
+    import pandas as pd
+
+    return pd.DataFrame(dataset.bad, columns=[dataset.unit, "reason", "raw"]).astype(str)
 
 
 def labelled_rows(dataset: Dataset, drop_unlabeled: bool) -> Dataset:

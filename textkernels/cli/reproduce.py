@@ -21,6 +21,7 @@ from textkernels.cli.options import (
     option,
     read_data,
 )
+from textkernels.cli.outputs import check_outputs, check_report_folder
 from textkernels.cli.table4 import table4_command
 
 if TYPE_CHECKING:
@@ -98,12 +99,17 @@ def table3_command(
     from embeddings import get_encoder
     from textkernels.experiments.labelled import LabelledTexts
     from textkernels.experiments.provenance import provenance
-    from textkernels.experiments.report import check_folder, write_report
+    from textkernels.experiments.report import write_report
     from textkernels.experiments.table3 import Table3
     from textkernels.experiments.table3_records import table3_details, table3_records
     from textkernels.experiments.table3_report import table3_report
 
-    check_folder(output)
+    check_report_folder(output)
+    check_outputs(
+        inputs={"--train": train, "--test": test, "--embedding": settings["embedding"]},
+        tables={"--list-duplicates": settings["list_duplicates"]},
+        folders={"--output": output},
+    )
     reading = {name: settings.pop(name) for name in ("text_column", "label_column", "data_dir")}
     training, held, corpus, counts = _datasets(train, test, limit, seed, quiet, reading, repeat_settings(settings))
     fitted = LabelledTexts.from_dataset(training)

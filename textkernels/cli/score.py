@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Any
 
 import click
 
 from textkernels.cli.options import MAIN, Command, common_options, data_options, option, read_data
+from textkernels.cli.outputs import check_outputs
 
 
 @click.command("score", cls=Command, short_help="Predict the label of every row of a table.")
@@ -40,9 +39,7 @@ def score_command(data: str, model: str, output: str, quiet: bool, reading: dict
     from textkernels.cli.prediction import load_model, predict_rows, status_summary
     from textkernels.tables import check_writable, write_table
 
-    check_writable(output)
-    if Path(data).is_file() and Path(output).exists() and os.path.samefile(data, output):
-        raise ValueError(f"{output}: the output would replace DATA; give another name")
+    check_outputs(inputs={"DATA": data}, tables={"--output": output, "--rejects": reading["rejects"]}, model=model)
     classifier = load_model(model)
     dataset = read_data(data, quiet=quiet, **reading)
     check_writable(output, dataset.frame)

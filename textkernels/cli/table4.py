@@ -20,6 +20,7 @@ from textkernels.cli.options import (
     option,
     read_data,
 )
+from textkernels.cli.outputs import check_outputs, check_report_folder
 
 if TYPE_CHECKING:
     from textkernels.experiments.table4 import Table4
@@ -118,14 +119,15 @@ def table4_command(
     textkernels reproduce table4 --output table4 --embeddings glove-6b-50d,minilm --test test.parquet
     """
     from textkernels.experiments.provenance import provenance
-    from textkernels.experiments.report import check_folder, write_report
+    from textkernels.experiments.report import write_report
     from textkernels.experiments.table4 import Table4
     from textkernels.experiments.table4_candidates import FULL, QUICK
     from textkernels.experiments.table4_records import table4_details, table4_records
     from textkernels.experiments.table4_report import accuracy_lines, reductions, table4_report
     from textkernels.experiments.table4_rows import N_TRAIN
 
-    check_folder(output)
+    check_report_folder(output)
+    check_outputs(inputs={"--train": train, "--test": test, "--embeddings": embeddings}, folders={"--output": output})
     reading = {name: settings.pop(name) for name in ("text_column", "label_column", "data_dir")}
     rows, corpus = _rows(train, test, limit or (QUICK_ROWS if quick else N_TRAIN), seed, quiet, reading)
     tokens = max_tokens or (QUICK_TOKENS if quick else 1000)

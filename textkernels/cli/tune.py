@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,6 +17,7 @@ from textkernels.cli.options import (
     option,
     read_data,
 )
+from textkernels.cli.outputs import check_outputs
 
 if TYPE_CHECKING:
     import numpy as np
@@ -87,7 +87,13 @@ def tune_command(
     from textkernels.held_out import HeldOut
     from textkernels.tune import describe, tune
 
-    _check_output(output)
+    if not output.endswith(".toml"):
+        raise ValueError(f"{output}: expected a name that ends in .toml")
+    check_outputs(
+        inputs={"DATA": data, "--embedding": embedding, "--architecture": architecture},
+        tables={"--rejects": reading["rejects"]},
+        files={"--output": output},
+    )
     start = (
         tk.Architecture.load(architecture) if architecture.endswith(".toml") else tk.named_architecture(architecture)
     )
@@ -130,14 +136,6 @@ def _write(output: str, architecture: Architecture, comments: list[str]) -> None
 
     with write_whole(output) as file:
         file.write(to_commented_toml(architecture, comments).encode())
-
-
-def _check_output(output: str) -> None:
-    path = Path(output)
-    if path.suffix != ".toml":
-        raise ValueError(f"{output}: expected a name that ends in .toml")
-    if not path.absolute().parent.is_dir():
-        raise ValueError(f"{output}: there is no folder {path.parent}; make it first")
 
 
 def _two_samples(everything: Dataset, limit: int, validation: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

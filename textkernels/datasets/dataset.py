@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -99,7 +100,8 @@ def load(
         progress: show a bar where reading takes long.
 
     Raises:
-        ValueError: no such source or column, or a row that cannot be read, with file and line.
+        ValueError: no such source or column, a row that cannot be read, or with ``require_labels`` a label that is an
+            infinite number, with file and line.
         ImportError: the source needs a package that is not installed.
         OSError: the file cannot be opened.
     """
@@ -112,10 +114,13 @@ def load(
     if id_column != "id":
         _check_column(table, id_column, "id")
     table, texts = _texts(table, text_column, skip_bad_rows)
+    labels = _cells(table.frame, label_column) if label_column in table.frame.columns else None
+    if require_labels:
+        _check_finite(table, label_column, labels or [])
     return Dataset(
         name=table.name,
         texts=texts,
-        labels=_cells(table.frame, label_column) if label_column in table.frame.columns else None,
+        labels=labels,
         ids=_cells(table.frame, id_column) if id_column in table.frame.columns else None,
         frame=table.frame,
         positions=table.positions,
@@ -163,6 +168,15 @@ def _check_column(table: Table, column: str, noun: str) -> None:
         if mark in alone:
             advice = f"are the fields separated otherwise? Give --delimiter {spelled}"
     raise ValueError(f"{table.name}: expected a column {column!r} with the {noun}s, got the columns {listed}; {advice}")
+
+
+def _check_finite(table: Table, column: str, labels: list[Any]) -> None:
+    row = next((row for row, label in enumerate(labels) if isinstance(label, float) and math.isinf(label)), None)
+    if row is not None:
+        raise ValueError(
+            f"{table.name}, {table.unit} {table.positions[row]}: column {column!r}: expected a label, got the number "
+            f"{labels[row]}; write labels as texts or finite numbers"
+        )
 
 
 def _cells(frame: pd.DataFrame, column: str) -> list[Any]:

@@ -5,19 +5,19 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
-import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, cast
 
 from textkernels.tables.decoding import decode_text, decompress
 from textkernels.tables.delimited import parse_delimited
 from textkernels.tables.jsonlines import parse_jsonlines
-from textkernels.tables.records import BadRow, Records, is_missing_cell
+from textkernels.tables.records import BadRow, Records
+from textkernels.tables.writers import WRITERS, write_parquet
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -155,23 +155,34 @@ def check_writable(path: str | os.PathLike[str], frame: pd.DataFrame | None = No
     Raises:
         ValueError: unknown suffix, no such folder, or a column that a parquet file cannot hold.
     """
-    target = Path(path)
     kind = _kind(os.fspath(path))
+    check_place(path)
+    if frame is not None and kind == ".parquet":
+        write_parquet(frame, io.BytesIO())
+
+
+def check_place(path: str | os.PathLike[str]) -> None:
+    """Raise ValueError where write_whole cannot make a file, or would put one in the place of something else."""
+    target = Path(path)
     if target.is_dir():
         raise ValueError(f"{target}: expected the name of a file, got a folder")
+    if target.exists() and not target.is_file():
+        raise ValueError(f"{target}: expected the name of a file, got a device or pipe, which a file would replace")
     if not target.absolute().parent.is_dir():
         raise ValueError(f"{target}: there is no folder {target.parent}; make it first")
     if not os.access(target.absolute().parent, os.W_OK):
         raise ValueError(f"{target}: the folder {target.parent} cannot be written to")
-    if frame is not None and kind == ".parquet":
-        _write_parquet(frame, io.BytesIO())
 
 
 def write_table(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
     """Write a table as csv, tsv, jsonl or parquet by the suffix of its name (also .gz), whole or not at all.
 
     In csv and tsv a missing cell is an empty field and an empty text is `""`, so that reading gives back what
-    was written. The file appears under its name only when it is complete.
+    was written. The file appears under its name only when it is complete. What a format has no type for becomes text:
+
+    - jsonl, csv, tsv: bytes in base64, infinite numbers as "inf" and "-inf", dates and decimals as they print;
+      NaN is a missing cell, and null inside a list or object.
+    - csv, tsv, and parquet where the table is not from a parquet file: lists and objects as JSON.
 
     Args:
         frame: (n_rows, n_columns) columns are named by text.
@@ -186,9 +197,9 @@ def write_table(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
     with write_whole(path) as file:
         if os.fspath(path).lower().endswith(".gz"):
             with gzip.GzipFile(fileobj=file, mode="wb", filename="", mtime=0, compresslevel=6) as packed:
-                _WRITERS[kind](frame, cast(IO[bytes], packed))
+                WRITERS[kind](frame, cast(IO[bytes], packed))
         else:
-            _WRITERS[kind](frame, file)
+            WRITERS[kind](frame, file)
 
 
 @contextmanager
@@ -202,51 +213,3 @@ def write_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         os.replace(part, target)
     finally:
         part.unlink(missing_ok=True)
-
-
-def _columns(frame: pd.DataFrame) -> list[list[Any]]:
-    return [[None if is_missing_cell(v) else v for v in frame[column].tolist()] for column in frame.columns]
-
-
-def _write_delimited(frame: pd.DataFrame, file: IO[bytes], delimiter: str) -> None:
-    special = ('"', "\n", "\r", delimiter)
-
-    def written(value: Any) -> str:
-        if value is None:
-            return ""
-        text = json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else str(value)
-        return '"' + text.replace('"', '""') + '"' if not text or any(c in text for c in special) else text
-
-    file.write((delimiter.join(written(str(name)) for name in frame.columns) + "\n").encode())
-    for row in zip(*_columns(frame), strict=True):
-        file.write((delimiter.join(map(written, row)) + "\n").encode())
-
-
-def _write_jsonl(frame: pd.DataFrame, file: IO[bytes]) -> None:
-    names = [str(name) for name in frame.columns]
-    for row in zip(*_columns(frame), strict=True):
-        line = json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False, default=str)
-        file.write((line + "\n").encode())
-
-
-def _write_parquet(frame: pd.DataFrame, file: IO[bytes]) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    arrays = {}
-    for name in frame.columns:
-        try:
-            arrays[str(name)] = pa.Array.from_pandas(frame[name])
-        except (pa.ArrowException, OverflowError) as error:
-            raise ValueError(
-                f"the column {name!r} holds values of several types, which parquet cannot; write .jsonl or .csv"
-            ) from error
-    pq.write_table(pa.table(arrays), file)
-
-
-_WRITERS: dict[str, Callable[[pd.DataFrame, IO[bytes]], None]] = {
-    ".csv": lambda frame, file: _write_delimited(frame, file, ","),
-    ".tsv": lambda frame, file: _write_delimited(frame, file, "\t"),
-    ".jsonl": _write_jsonl,
-    ".parquet": _write_parquet,
-}

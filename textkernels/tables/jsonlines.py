@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 from textkernels.tables.records import BadRow, Records
@@ -12,7 +13,8 @@ def parse_jsonlines(text: str) -> Records:
     """Records of a text with one JSON object a line.
 
     Lines of white space are no rows. Columns are the keys in the order in which they first appear; a key that
-    a line lacks is a missing cell (None), as is null. NaN and Infinity are no JSON and make a bad row.
+    a line lacks is a missing cell (None), as is null. NaN and Infinity are no JSON and make a bad row, and so
+    does a number beyond 1.8e308, which would be read as infinite.
 
     Args:
         text: the decoded file, without byte order mark.
@@ -26,7 +28,9 @@ def parse_jsonlines(text: str) -> Records:
     objects: list[dict[str, Any]] = []
     positions: list[int | str] = []
     bad: list[BadRow] = []
-    decode = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=_unique_keys).decode
+    decode = json.JSONDecoder(
+        parse_float=_finite, parse_constant=_refuse_constant, object_pairs_hook=_unique_keys
+    ).decode
     # Split on line feeds only: JSON strings may hold U+2028 and U+0085, which str.splitlines breaks at.
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
@@ -48,6 +52,13 @@ def parse_jsonlines(text: str) -> Records:
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON; write null for a missing value")
+
+
+def _finite(number: str) -> float:
+    value = float(number)
+    if math.isinf(value):
+        raise ValueError(f"the number {number} is too large; write it as a text, in quotes")
+    return value
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
