@@ -27,13 +27,13 @@ $(VENV)/.installed-all: pyproject.toml constraints.txt | $(BIN)/python
 
 setup: $(VENV)/.installed-all
 
-# The model is written whole or not at all, so its folder is proof of a finished fit.
-$(DEMO_MODEL): | $(VENV)/.installed-demo
-	$(BIN)/textkernels fit bundled:imdb --embedding word2vec --scale none --limit 12500 --model $@
+# config.json is written last, so it is proof of a finished fit.
+$(DEMO_MODEL)/config.json: | $(VENV)/.installed-demo
+	$(BIN)/textkernels fit bundled:imdb --embedding word2vec --scale none --limit 12500 --model $(DEMO_MODEL)
 
-model: $(DEMO_MODEL)
+model: $(DEMO_MODEL)/config.json
 
-demo: $(DEMO_MODEL)
+demo: $(DEMO_MODEL)/config.json
 	$(BIN)/textkernels app --model $(DEMO_MODEL) $(if $(PORT),--port $(PORT))
 
 test: setup

@@ -150,6 +150,13 @@ def test_options_may_be_numbers_of_numpy(tmp_path) -> None:
     np.testing.assert_allclose(loaded.predict_proba(TEXTS), classifier.predict_proba(TEXTS), atol=1e-12)
 
 
+def test_all_files_can_be_read_by_the_same_people(classifier, tmp_path) -> None:
+    classifier.save(tmp_path / "model")
+    (tmp_path / "plain").touch()
+    modes = {path.stat().st_mode for path in (tmp_path / "model").iterdir()}
+    assert modes == {(tmp_path / "plain").stat().st_mode}
+
+
 def test_a_failed_save_leaves_the_old_model(classifier, tmp_path, monkeypatch) -> None:
     classifier.save(tmp_path / "model")
     monkeypatch.setattr("safetensors.numpy.save_file", lambda *_: (_ for _ in ()).throw(OSError("disk full")))

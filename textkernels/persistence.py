@@ -146,6 +146,8 @@ def _write(classifier: KernelClassifier, folder: Path) -> None:
     config = json.loads(json.dumps(_config(classifier), default=_plain))
     config["checksums"] = checksums(folder, config)
     (folder / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    for name in (LATENT, ENCODER):
+        shutil.copymode(folder / CONFIG, folder / name)  # safetensors leaves its files to their owner alone
 
 
 def checksums(folder: Path, config: dict[str, Any]) -> dict[str, str]:
