@@ -350,6 +350,8 @@ def test_a_loaded_model_is_saved_as_it_was_fitted(tmp_path) -> None:
 
 @pytest.mark.parametrize("name", ["word2vec", "glove-6b-50d", "glove-6b-50d+word2vec", "minilm"])
 def test_an_encoder_that_two_classifiers_share_stays_as_it_was(name, tmp_path) -> None:
+    if name == "minilm":
+        pytest.importorskip("onnxruntime", reason="the extra contextual is not installed")
     encoder = get_encoder(name, workers=1, cache_dir=tmp_path)
     first = tk.KernelClassifier(encoder, "gap", diag_reg=0.1).fit(TEXTS, LABELS)
     before = first.predict_proba(["a great film", "dull"])

@@ -46,7 +46,7 @@ def _diag_reg(ctx: click.Context, param: click.Parameter, value: str) -> str | f
     default="glove-6b-50d",
     metavar="NAME|FILE",
     help="glove-6b-50d, minilm (contextual), word2vec or fasttext (trained on DATA's texts), a GloVe or word2vec "
-    "file, a folder with an ONNX token encoder, gensim:NAME, or two joined by +.",
+    "file, a folder with an ONNX token encoder, gensim:NAME, or several static ones joined by +.",
 )
 @option(
     "--architecture",
