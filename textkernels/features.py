@@ -1,8 +1,8 @@
 """Explicit features: documents as vectors whose inner products are the kernel.
 
 As long as no activation, convolution or 1/sqrt(d) attention acts on tokens, a token covariance is an inner product of
-explicit token vectors, K = V diag(nngp) V'^T and Theta = V diag(ntk) V'^T with the same columns V, and the weights depend
-on the architecture only. A document then costs O(L^2 d) and a Gram matrix O(n^2 d) instead of O(n^2 L^2).
+explicit token vectors, K = V diag(nngp) V'^T and Theta = V diag(ntk) V'^T with the same columns V, and the weights
+depend on the architecture only. A document then costs O(L^2 d) and a Gram matrix O(n^2 d) instead of O(n^2 L^2).
 """
 
 from __future__ import annotations
