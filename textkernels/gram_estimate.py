@@ -49,7 +49,7 @@ class MemoryNeed:
             f"{readable(self.results)} for the result, {readable(self.documents)} for the documents, "
             f"{readable(self.working)} to work on pairs of up to {self.longest[0]} and {self.longest[1]} tokens on "
             f"{count_processors()} processors; use fewer rows, cut documents shorter, or pool earlier (fewer token "
-            "layers before GlobalAveragePool); dtype=np.float32 halves the result"
+            "layers before GlobalAveragePool, narrower convolutions); dtype=np.float32 halves the result"
         )
 
 
