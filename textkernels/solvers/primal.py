@@ -65,8 +65,8 @@ class PrimalRidge:
         trace = float(np.trace(second_moment))
         if not 0.0 < trace < np.inf:
             raise ValueError(
-                f"expected finite features that are not all zero, got trace {trace}; look for empty documents, or a layer "
-                "with w_std = 0"
+                f"expected finite features that are not all zero, got trace {trace}; look for empty documents, "
+                "or a layer with w_std = 0"
             )
         values, vectors = scipy.linalg.eigh(second_moment, driver="evd", overwrite_a=True)
         decomposed = cls(np.maximum(values, 0.0), vectors, n, 0.0, 0.0, 0.0, features)
