@@ -92,6 +92,11 @@ class Architecture:
         """Whether any layer has weights: without, the NTK is zero."""
         return any(isinstance(layer, Dense | Conv | SelfAttention) for layer in self.all_layers)
 
+    def check_trained(self) -> None:
+        """Raise ValueError for an NTK of no layer with weights."""
+        if not self.trained:
+            raise ValueError("the NTK of an architecture without weights is zero; add a layer such as Dense()")
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Architecture) and self.layers == other.layers
 

@@ -190,8 +190,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         from textkernels.persistence import save
 
         check_is_fitted(self, "latent_", msg="expected a fitted %(name)s; call fit before save")
-        # Parameters may have been set since the fit.
-        save(copy.copy(self).set_params(**self.parameters_), folder)
+        save(self, folder)
 
     def _encoder(self, parameters: dict[str, Any]) -> Any:
         """An encoder of its own to fit: one that was given may be in use elsewhere."""

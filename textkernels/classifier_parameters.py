@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
-
-import numpy as np
 
 from embeddings.cores import check_workers
 from embeddings.whole_numbers import LARGEST_SEED, whole_number, whole_number_or_none
 from textkernels.architecture import Architecture
 from textkernels.named_architectures import named_architecture
-from textkernels.solving import AUTOMATIC
+from textkernels.solving import check_diag_reg
 
 KERNELS = ("nngp", "ntk")
 UNUSABLE = ("drop", "error")
@@ -33,7 +30,7 @@ def check_parameters(given: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError(f"expected unusable to be {' or '.join(UNUSABLE)}, got {unusable!r}")
     kept = {name: value for name, value in given.items() if name not in ("embedding", "architecture", "progress")}
     return kept | {
-        "diag_reg": _check_diag_reg(given["diag_reg"]),
+        "diag_reg": check_diag_reg(given["diag_reg"]),
         "random_state": whole_number("random_state", given["random_state"], 0, LARGEST_SEED),
         "max_tokens": whole_number_or_none("max_tokens", given["max_tokens"], 1, "no limit"),
         "workers": check_workers(given["workers"]),
@@ -54,18 +51,6 @@ def check_architecture(architecture: Any, kernel: str) -> Architecture:
             "expected architecture to be a name such as 'struct-fcn' or an Architecture, got "
             f"{type(architecture).__name__} {architecture!r:.60}; make one of layers: Architecture([...])"
         )
-    if kernel == "ntk" and not architecture.trained:
-        raise ValueError("the NTK of an architecture without weights is zero; add a layer such as Dense()")
+    if kernel == "ntk":
+        architecture.check_trained()
     return architecture
-
-
-def _check_diag_reg(value: Any) -> float | str:
-    if isinstance(value, str) and value in AUTOMATIC:
-        return value
-    try:
-        number = math.nan if isinstance(value, bool | np.bool_) else float(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    if not 0 <= number < math.inf:
-        raise ValueError(f"expected diag_reg to be auto, auto-full or a number >= 0, got {value!r}")
-    return number

@@ -176,5 +176,5 @@ def check_request(architecture: Architecture, documents: Sequences, other: Seque
         raise ValueError(f"expected kind to be one of {', '.join(KINDS)}; got {kind!r}")
     if other is not None and other.dim != documents.dim:
         raise ValueError(f"expected documents of equal dimension, got {documents.dim} and {other.dim}")
-    if kind != "nngp" and not architecture.trained:
-        raise ValueError("the NTK of an architecture without weights is zero; add a layer such as Dense()")
+    if kind != "nngp":
+        architecture.check_trained()

@@ -26,19 +26,6 @@ MARKS = {"format", "version", "parameters", "architecture", "encoder", "classes"
 SCRATCH = ".textkernels-saving-"
 # Name of an array beside the latent model's own; models written before it existed lack it.
 HASHES = "texts.hashes"
-PARAMETERS = (
-    "kernel",
-    "diag_reg",
-    "random_state",
-    "tokenizer",
-    "max_tokens",
-    "keep",
-    "unknown",
-    "scale",
-    "workers",
-    "engine",
-    "unusable",
-)
 _MEND = "bring back the file as it was, or fit the model again"
 
 
@@ -49,10 +36,8 @@ def save(classifier: KernelClassifier, folder: str | os.PathLike[str]) -> None:
     is killed in the moment of the replacement leaves a folder that :func:`load` refuses, never a mixture of two models.
 
     Raises:
-        ValueError: a classifier that is not fitted, a path that holds something else or cannot be written to.
+        ValueError: a path that holds something else or cannot be written to.
     """
-    if not hasattr(classifier, "latent_"):
-        raise ValueError("expected a fitted classifier; call fit before save")
     target = check_target(folder)
     new = not target.exists()
     target.mkdir(parents=True, exist_ok=True)
@@ -188,7 +173,7 @@ def _config(classifier: KernelClassifier) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "version": textkernels.__version__,
-        "parameters": {name: getattr(classifier, name) for name in PARAMETERS},
+        "parameters": classifier.parameters_,
         "architecture": classifier.architecture_.to_toml(),
         "encoder": classifier.encoder_.config(),
         "classes": classifier.classes_.tolist(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -70,8 +71,22 @@ def solve(
     Raises:
         ValueError: a diag_reg that is neither, or a kernel that is no covariance; the message says what to do.
     """
+    diag_reg = check_diag_reg(diag_reg)
     way = next(way for way in WAYS if way.applies(kernel, train))
     return way.solve(kernel, train, targets, ntk, diag_reg, seed, progress)
+
+
+def check_diag_reg(value: Any) -> float | str:
+    """One of ``AUTOMATIC``, or the number, as a float; ValueError for anything else."""
+    if isinstance(value, str) and value in AUTOMATIC:
+        return value
+    try:
+        number = math.nan if isinstance(value, bool | np.bool_) else float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not 0 <= number < math.inf:
+        raise ValueError(f"expected diag_reg to be auto, auto-full or a number >= 0, got {value!r}")
+    return number
 
 
 def linear_in_few_features(kernel: Any, train: Any) -> bool:
@@ -104,7 +119,7 @@ def _primal(
 ) -> Solved:
     ridge = PrimalRidge.factor(train.ntk if ntk else train.nngp, 1.0)
     selection = select_diag_reg_primal(ridge, targets) if diag_reg in AUTOMATIC else None
-    ridge = ridge.with_diag_reg(selection.diag_reg if selection else _number(diag_reg))
+    ridge = ridge.with_diag_reg(selection.diag_reg if selection else float(diag_reg))
     posterior = NTKPosterior.fit(ridge, train.nngp, targets) if ntk else NNGPPosterior.fit(ridge, targets)
     return Solved(posterior, selection, None)
 
@@ -117,19 +132,9 @@ def _cholesky(
     selection = select_diag_reg(matrix, targets, seed=seed, progress=progress) if diag_reg in AUTOMATIC else None
     if diag_reg == "auto-full" and selection is not None and selection.n_documents < len(train):
         selection = select_diag_reg_full(matrix, targets, start=selection.diag_reg, progress=progress)
-    factor = CholeskyFactor.factor(matrix, selection.diag_reg if selection else _number(diag_reg), progress=progress)
+    factor = CholeskyFactor.factor(matrix, selection.diag_reg if selection else float(diag_reg), progress=progress)
     posterior = NTKPosterior.fit(factor, nngp, targets) if ntk else NNGPPosterior.fit(factor, targets)
     return Solved(posterior, selection, train)
-
-
-def _number(diag_reg: float | str) -> float:
-    try:
-        value = float(diag_reg)
-    except (TypeError, ValueError):
-        value = -1.0
-    if not 0 <= value < np.inf:
-        raise ValueError(f"expected diag_reg to be auto, auto-full or a number >= 0, got {diag_reg!r}")
-    return value
 
 
 def _any_kernel(kernel: Any, train: Any) -> bool:
