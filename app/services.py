@@ -46,7 +46,8 @@ class Review:
 
     ``probabilities`` by class name; ``mean`` and ``std`` of the latent function of the predicted class; ``spread``
     is the standard deviation of a label around that mean, uncertainty of the mean included; ``unusual`` is the share
-    of training reviews whose latent value would be surer, were their own label unknown.
+    of training reviews whose latent value would be surer, were their own label unknown; ``usual_length`` is the number
+    of tokens that 99 % of the training reviews have.
     """
 
     prediction: str
@@ -55,6 +56,7 @@ class Review:
     std: float
     spread: float
     unusual: float
+    usual_length: float
     status: str
     tokens: tuple[Token, ...]
 
@@ -118,15 +120,29 @@ def score_review(model: Any, text: str) -> Review:
     row = model.predict_table([text]).iloc[0]
     names = [str(name) for name in model.classes_]
     tokens = tuple(Token(word, kept, known) for word, kept, known in model.encoder_.explain(text))
+    seen = sum(token.kept and token.known for token in tokens)
     return Review(
         prediction=str(row["prediction"]),
         probabilities={name: float(row[f"probability_{name}"]) for name in names},
         mean=float(row["mean"]),
         std=float(row["std"]),
-        spread=math.hypot(float(row["std"]), math.sqrt(model.residual_variance_)),
+        spread=math.hypot(float(row["std"]), math.sqrt(model.residual_variance_.at(max(seen, 1)))),
         unusual=float(np.interp(row["std"], model.fit_report_["std_quantiles"], np.linspace(0, 1, 21))),
+        usual_length=model.residual_variance_.usual_length,
         status=str(row["status"]),
         tokens=tokens,
+    )
+
+
+def length_message(review: Review) -> str | None:
+    """What to tell a visitor whose text is far shorter than the training reviews; None if it is not."""
+    if review.status != "ok" or review.used >= review.usual_length:
+        return None
+    words = "word" if review.used == 1 else "words"
+    return (
+        f"Only {review.used} {words} to go on, where 99 % of the training reviews have at least "
+        f"{review.usual_length:.0f}. The probability is as sure as the model was right about pieces of reviews of this "
+        "length."
     )
 
 

@@ -65,9 +65,9 @@ ROWS = [
     {"feature_kernel", "gram_tiles", "pairs", "monte_carlo", "engines", "finite", "reference"},
     {"gram_store", "gram_estimate", "gram_matrix", "gram_errors"},
     {"tables", "labels", "label_values", "targets", "solvers"},
-    {"posterior", "selection", "full_selection", "solving", "probability", "latent", "evaluation"},
+    {"posterior", "selection", "full_selection", "solving", "probability", "latent", "evaluation", "residual_variance"},
     {"datasets", "overlap", "preparation", "finished"},
-    {"classifier", "classifier_parameters", "persistence"},
+    {"classifier", "classifier_parameters", "persistence", "short_texts"},
     {"experiments", "held_out", "tune", "tuning_space"},
     {"cli"},
 ]

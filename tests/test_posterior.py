@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from textkernels.posterior import LeaveOneOut, NNGPPosterior, NTKPosterior
+from textkernels.posterior import LeaveOneOut, LeftOut, NNGPPosterior, NTKPosterior
 from textkernels.solvers import CholeskyFactor, LowerTriangle, PrimalRidge
 from textkernels.targets import encode_targets, predicted_class
 
@@ -130,6 +130,30 @@ def test_leave_one_out_is_refitting_without_one(diag_reg: float) -> None:
         mean, variance = ntk_by_formula(WIDE.k[inner], WIDE.theta[inner], cross, theta_cross, diag, y[rest], ntk_noise)
         np.testing.assert_allclose(ntk.mean[row], mean[0], atol=1e-8)
         np.testing.assert_allclose(ntk.variance[row], variance[0], atol=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["nngp", "ntk"])
+@pytest.mark.parametrize("diag_reg", [1e-4, 1.0])
+def test_left_out_mean_is_refitting_without_one(kind: str, diag_reg: float) -> None:
+    y = targets_of(WIDE, 3)
+    matrix, test, features = (
+        (WIDE.k, WIDE.k_test, (WIDE.phi, WIDE.phi_test))
+        if kind == "nngp"
+        else (WIDE.theta, WIDE.theta_test, (WIDE.psi, WIDE.psi_test))
+    )
+    dense = nngp_posterior(WIDE, y, diag_reg) if kind == "nngp" else ntk_posterior(WIDE, y, diag_reg)
+    solver = PrimalRidge.factor(features[0], diag_reg)
+    primal = NNGPPosterior.fit(solver, y) if kind == "nngp" else NTKPosterior.fit(solver, WIDE.phi, y)
+    rows = np.array([4, 0, 17])
+    place = np.array([2, 0, 1, 1, 2, 0])
+    expected = []
+    for row, one in zip(rows[place], test, strict=True):
+        rest = np.delete(np.arange(N), row)
+        inner = matrix[np.ix_(rest, rest)] + noise_of(matrix, diag_reg) * np.eye(N - 1)
+        expected.append(one[rest] @ np.linalg.solve(inner, y[rest]))
+    for posterior, given in ((dense, test), (primal, features[1])):
+        got = LeftOut.of(posterior, posterior.leave_one_out(y, rows)).mean(given, place)
+        np.testing.assert_allclose(got, expected, atol=1e-8)
 
 
 @pytest.mark.parametrize("block", BLOCKS)

@@ -21,6 +21,7 @@ from textkernels.latent import LatentFit, fit_latent
 from textkernels.overlap import distinct_hashes
 from textkernels.preparation import PreparedTexts, prepare_texts
 from textkernels.probability import class_probabilities, fit_residual_variance, neutral_probabilities
+from textkernels.short_texts import fit_short_texts
 from textkernels.targets import predicted_class
 
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
 
     Two classes have the targets -0.5 and 0.5 and the probability Phi(mean / sqrt(variance + s^2)); for C classes
     the targets are 1 - 1/C and -1/C, and a class's probability is that of its latent output being the largest.
-    s^2 is fitted to leave-one-out predictions of the training texts.
+    s^2 is fitted to leave-one-out predictions of the training texts, and for texts shorter than those to predictions
+    of pieces of them.
 
     Args:
         embedding: name of an encoder (``glove-6b-50d``, ``word2vec``, ...), path of a word-vector file, or an
@@ -58,6 +60,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         encoder_, architecture_: what was used.
         parameters_: the values of the other parameters that were used, and that ``save`` writes.
         n_train_: training texts that were used.
+        residual_variance_: s^2 by the length of the text, see ``textkernels.residual_variance``.
         text_hashes_: of their distinct texts, uint64, increasing (see ``textkernels.overlap``); None in a model of an
             older version.
         fit_report_: counts, choices and times of the fit, plain values.
@@ -136,7 +139,9 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         fitted = fit_latent(kernel, train.documents, codes, len(classes), ntk, diag_reg, seed, self.progress)
         clock.lap("inference")
         held_out = fitted.leave_one_out
-        residual_variance = fit_residual_variance(held_out.mean, held_out.variance, codes[held_out.rows])
+        usual = fit_residual_variance(held_out.mean, held_out.variance, codes[held_out.rows])
+        residual_variance = fit_short_texts(usual, fitted, texts, codes, train, encoder, longest, seed, self.progress)
+        clock.lap("probabilities")
         hashes, report = distinct_hashes(texts[row] for row in train.rows), _report(train, fitted, clock.seconds)
         # Together, and last: a fit that fails leaves an earlier one as it was.
         self.parameters_, self.architecture_, self.encoder_ = parameters, architecture, encoder
@@ -228,7 +233,8 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         codes = np.full(n, int(np.argmax(self.class_shares_)))
         if len(rows):
             codes[rows] = predicted_class(latent.mean)
-            probabilities[rows] = class_probabilities(latent.mean, latent.variance, self.residual_variance_)
+            spread = self.residual_variance_.at(prepared.n_seen[rows])
+            probabilities[rows] = class_probabilities(latent.mean, latent.variance, spread)
         return prepared, codes, probabilities, mean, std
 
 

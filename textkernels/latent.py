@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from textkernels.labels import stratified_sample
-from textkernels.posterior import LeaveOneOut, NNGPPosterior, NTKPosterior, Prediction
+from textkernels.posterior import LeaveOneOut, LeftOut, NNGPPosterior, NTKPosterior, Prediction
 from textkernels.selection import DiagRegSelection
 from textkernels.solving import solve
 from textkernels.targets import encode_targets
@@ -50,14 +50,30 @@ class LatentModel:
             return Prediction(np.zeros((0, self.posterior.coef.shape[1])), np.zeros(0))
         return Prediction(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
+    def predict_left_out(self, documents: Any, left_out: LeftOut, place: np.ndarray) -> Prediction:
+        """Latent mean of documents made from training documents, each without the one it was made from.
+
+        The variance is that of all training documents: at prediction there is no other.
+
+        Args: `documents` (b), prepared; `place` (b,): of the training document in `left_out`.
+        """
+        nngp, ntk = self._rows(documents)
+        mean = left_out.mean(cast(np.ndarray, ntk) if self.ntk else nngp, place)
+        return Prediction(mean, self._posterior(documents, nngp, ntk).variance)
+
     def _predict(self, documents: Any) -> Prediction:
-        variance = self.kernel.diagonal(documents)
+        return self._posterior(documents, *self._rows(documents))
+
+    def _rows(self, documents: Any) -> tuple[np.ndarray, np.ndarray | None]:
+        """What the solver works with, of the NNGP and, for the NTK, of that: rows of the kernel, or features."""
         if self.train is None:
-            nngp, ntk = documents.nngp, documents.ntk
-        else:
-            nngp, ntk = self.kernel.block(documents, self.train, self.ntk)
+            return documents.nngp, documents.ntk
+        return self.kernel.block(documents, self.train, self.ntk)
+
+    def _posterior(self, documents: Any, nngp: np.ndarray, ntk: np.ndarray | None) -> Prediction:
+        variance = self.kernel.diagonal(documents)
         if isinstance(self.posterior, NTKPosterior):
-            return self.posterior.predict(ntk, nngp, variance)
+            return self.posterior.predict(cast(np.ndarray, ntk), nngp, variance)
         return self.posterior.predict(nngp, variance)
 
     def arrays(self) -> dict[str, np.ndarray]:

@@ -16,7 +16,7 @@ import numpy as np
 if TYPE_CHECKING:
     from textkernels.classifier import KernelClassifier
 
-FORMAT = 2
+FORMAT = 3
 CONFIG, LATENT, ENCODER = "config.json", "latent.safetensors", "encoder.safetensors"
 # In the order in which they take their places: a folder without config.json is no model.
 FILES = (LATENT, ENCODER, CONFIG)
@@ -179,7 +179,7 @@ def _config(classifier: KernelClassifier) -> dict[str, Any]:
         "classes": classifier.classes_.tolist(),
         "classes_dtype": classifier.classes_.dtype.str,
         "class_shares": classifier.class_shares_.tolist(),
-        "residual_variance": classifier.residual_variance_,
+        "residual_variance": classifier.residual_variance_.to_dict(),
         "longest": classifier.longest_,
         "n_train": classifier.n_train_,
         "fit_report": classifier.fit_report_,
@@ -192,6 +192,7 @@ def _restore(config: dict[str, Any], latent: dict[str, Any], encoder: dict[str, 
     from textkernels.classifier import KernelClassifier
     from textkernels.engines import choose_kernel
     from textkernels.latent import LatentModel
+    from textkernels.residual_variance import ResidualVariance
 
     architecture = Architecture.from_toml(config["architecture"])
     fitted = restore_encoder(config["encoder"], encoder)
@@ -205,7 +206,7 @@ def _restore(config: dict[str, Any], latent: dict[str, Any], encoder: dict[str, 
     classifier.class_shares_ = np.array(config["class_shares"], dtype=np.float64)
     if classifier.classes_.shape != classifier.class_shares_.shape or classifier.classes_.ndim != 1:
         raise TypeError("expected lists of classes and of their shares, of equal length")
-    classifier.residual_variance_ = config["residual_variance"]
+    classifier.residual_variance_ = ResidualVariance.from_dict(config["residual_variance"])
     classifier.longest_ = config["longest"]
     classifier.n_train_ = config["n_train"]
     classifier.text_hashes_ = latent.get(HASHES)

@@ -36,6 +36,10 @@ class LeaveOneOut:
     residual: np.ndarray
     rows: np.ndarray
 
+    def __getitem__(self, places: np.ndarray) -> "LeaveOneOut":
+        """Some of them."""
+        return LeaveOneOut(self.mean[places], self.variance[places], self.residual[places], self.rows[places])
+
 
 @dataclass(frozen=True)
 class NNGPPosterior:
@@ -155,6 +159,37 @@ class NTKPosterior:
         """The posterior that `arrays` described, ready to predict."""
         solver = _solver(arrays)
         return cls(solver, arrays["coef"], solver.ensemble_from_arrays(_part("ensemble", arrays)))
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Latent means of any documents, each predicted from all training documents but one.
+
+    With B = Kreg^-1 and residual r_i of document i left out, the coefficients without it are B y - B_i r_i.
+
+    Attributes:
+        posterior: of all training documents.
+        columns: B_i of the r documents that can be left out, (n, r), or (m, r) for a `PrimalRidge`.
+        residual: (r, C).
+    """
+
+    posterior: NNGPPosterior | NTKPosterior
+    columns: np.ndarray
+    residual: np.ndarray
+
+    @classmethod
+    def of(cls, posterior: NNGPPosterior | NTKPosterior, held_out: LeaveOneOut) -> "LeftOut":
+        """Those that `held_out`, from the same posterior, predicts."""
+        one_hot = np.zeros((posterior.solver.n, len(held_out.rows)))
+        one_hot[held_out.rows, np.arange(len(held_out.rows))] = 1.0
+        return cls(posterior, posterior.solver.coefficients(one_hot), held_out.residual)
+
+    def mean(self, test: np.ndarray, place: np.ndarray) -> np.ndarray:
+        """Args: `test`: as for `posterior.mean`, (b, n) or (b, m); `place` (b,): which of the r documents is left out.
+        Returns: (b, C).
+        """
+        weight = np.einsum("ij,ji->i", test, self.columns[:, place])
+        return self.posterior.mean(test) - weight[:, None] * self.residual[place]
 
 
 def _coefficients(solver: Solver, targets: np.ndarray) -> np.ndarray:

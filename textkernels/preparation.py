@@ -34,6 +34,11 @@ class PreparedTexts:
     n_dropped: np.ndarray
     coverage: np.ndarray
 
+    @property
+    def n_seen(self) -> np.ndarray:
+        """Tokens of each text that are kept and have a vector, (n,) int64."""
+        return np.rint(self.coverage * (self.n_tokens - self.n_dropped)).astype(np.int64)
+
 
 def prepare_texts(
     texts: Sequence[Any],

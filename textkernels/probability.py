@@ -29,18 +29,19 @@ NODES = np.linspace(-9.0, 9.0, 145)
 ENTRIES_AT_ONCE = 4_000_000
 
 
-def class_probabilities(mean: np.ndarray, variance: np.ndarray, residual_variance: float) -> np.ndarray:
+def class_probabilities(mean: np.ndarray, variance: np.ndarray, residual_variance: float | np.ndarray) -> np.ndarray:
     """Probabilities whose largest entry is always the class that `predicted_class(mean)` names.
 
     Where rounding would hide the order (equal to all digits, or saturated), the entries are set apart by one unit in
     the last place; classes with equal means share, and the first of them counts as the largest.
 
-    Args: `mean` (b, 1) or (b, C); `variance` (b,), at least 0; `residual_variance`: s^2 > 0.
+    Args: `mean` (b, 1) or (b, C); `variance` (b,), at least 0; `residual_variance`: s^2 > 0, one
+    number or (b,).
     Returns: (b, 2) or (b, C), rows sum to 1.
     Raises: ValueError for s^2 that is not positive or means that are not finite.
     """
     mean = np.asarray(mean, dtype=np.float64)
-    if not residual_variance > 0.0:
+    if not np.all(np.asarray(residual_variance) > 0.0):
         raise ValueError(f"expected residual_variance > 0, got {residual_variance}; use fit_residual_variance")
     if not np.isfinite(mean).all():
         raise ValueError("expected finite latent means, got NaN or infinity; look at the kernel of that row")

@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from app.charts import evidence_chart, probability_chart
-from app.services import EXAMPLES, Review, Token, score_review, status_message
+from app.services import EXAMPLES, Review, Token, length_message, score_review, status_message
 
 OWN = "Your own words"
 
@@ -29,6 +29,9 @@ def draw(model: Any) -> None:
     if message:
         st.warning(message)
     _draw_verdict(review)
+    short = length_message(review)
+    if short:
+        st.info(short)
     _draw_tokens(review)
 
 
