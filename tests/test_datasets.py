@@ -104,6 +104,8 @@ def test_text_that_is_no_text(tmp_path: Path) -> None:
         ("text,stars\na,5\n", {"id_column": "key"}, r"column 'key' with the ids.*--id-column"),
         ("text;label\na;pos\n", {}, r"'text;label'; are the fields separated otherwise\? Give --delimiter ';'"),
         ("text\tlabel\na\tpos\n", {}, r"--delimiter tab"),
+        ('text;label\n"a ""good"" one";pos\n', {}, r"one named 'text;label'; are the fields.* Give --delimiter ';'"),
+        ("text\tlabel\na, b\tpos\n", {}, r"one named 'text\\tlabel'; .*--delimiter tab"),
         ("a great film,pos\na dull film,neg\n", {}, r"got the columns 'a great film', 'pos'"),
         (" text,label\na,pos\n", {}, r"got the columns ' text', 'label'"),
     ],

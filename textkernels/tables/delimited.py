@@ -68,6 +68,15 @@ def parse_delimited(text: str, delimiter: str = ",") -> Records:
     return records
 
 
+def other_delimiter(columns: list[str]) -> str:
+    """Advice where the names of the columns were read as a single one; empty where they were not."""
+    alone = columns[0] if len(columns) == 1 else ""
+    for mark, spelled in ((";", "';'"), ("\t", "tab"), ("|", "'|'"), (",", "','")):
+        if mark in alone:
+            return f"are the fields separated otherwise? Give --delimiter {spelled}"
+    return ""
+
+
 def _lines(text: str) -> list[str]:
     """Lines with their ends. A lone carriage return ends a line only where the file has no line feed."""
     return list(io.StringIO(text, newline="\n" if "\n" in text else ""))
