@@ -270,3 +270,12 @@ def test_the_order_of_keys_and_white_space_do_not_matter(classifier, tmp_path) -
     path = tmp_path / "model" / "config.json"
     path.write_text(json.dumps(dict(reversed(json.loads(path.read_text()).items()))))
     np.testing.assert_array_equal(tk.load(tmp_path / "model").predict(TEXTS), classifier.predict(TEXTS))
+
+
+def test_a_model_that_an_older_version_saved_gives_its_probabilities() -> None:
+    # Written by the last version with format 2, which had one residual variance for all lengths.
+    texts = ["good", "the film is dull", "a great story of the warm film", "zzz"]
+    saved = [[0.006374489728598017, 0.993625510271402], [0.9359870361369539, 0.06401296386304614]]
+    saved += [[0.0320760135875979, 0.9679239864124021], [0.5, 0.5]]
+    loaded = tk.load(Path(__file__).parent / "models" / "format-2")
+    np.testing.assert_allclose(loaded.predict_proba(texts), saved, atol=1e-10)

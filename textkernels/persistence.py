@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from textkernels.classifier import KernelClassifier
 
 FORMAT = 3
+# Format 2 has one residual variance for texts of every length.
+READABLE = (2, FORMAT)
 CONFIG, LATENT, ENCODER = "config.json", "latent.safetensors", "encoder.safetensors"
 # In the order in which they take their places: a folder without config.json is no model.
 FILES = (LATENT, ENCODER, CONFIG)
@@ -106,7 +108,7 @@ def load(folder: str | os.PathLike[str]) -> KernelClassifier:
         config = json.loads((path / CONFIG).read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path / CONFIG}: not valid JSON ({error}); fit the model again") from None
-    if not isinstance(config, dict) or config.get("format") != FORMAT:
+    if not isinstance(config, dict) or config.get("format") not in READABLE:
         found = config.get("format") if isinstance(config, dict) else None
         raise ValueError(
             f"{path}: expected model format {FORMAT}, got {found!r}; use the version that wrote it, or refit"
@@ -206,7 +208,8 @@ def _restore(config: dict[str, Any], latent: dict[str, Any], encoder: dict[str, 
     classifier.class_shares_ = np.array(config["class_shares"], dtype=np.float64)
     if classifier.classes_.shape != classifier.class_shares_.shape or classifier.classes_.ndim != 1:
         raise TypeError("expected lists of classes and of their shares, of equal length")
-    classifier.residual_variance_ = ResidualVariance.from_dict(config["residual_variance"])
+    read = ResidualVariance.constant if config["format"] == 2 else ResidualVariance.from_dict
+    classifier.residual_variance_ = read(config["residual_variance"])
     classifier.longest_ = config["longest"]
     classifier.n_train_ = config["n_train"]
     classifier.text_hashes_ = latent.get(HASHES)
