@@ -8,7 +8,7 @@ import pandas as pd
 
 from app.services import Review
 
-ACCENT, MUTED = "#2a6f97", "#b8c4cc"
+ACCENT, MUTED, AGAINST = "#2a6f97", "#b8c4cc", "#c8683c"
 
 
 def probability_chart(review: Review) -> alt.LayerChart:
@@ -24,6 +24,53 @@ def probability_chart(review: Review) -> alt.LayerChart:
     )
     return (bars + base.mark_text(align="left", dx=5).encode(text=alt.Text("probability:Q", format=".1%"))).properties(
         height=alt.Step(36)
+    )
+
+
+def certainty_chart(table: pd.DataFrame, classes: list[str]) -> alt.Chart:
+    """How many rows of a scored table got which probability of their label, in twenty bins, by label."""
+    two = alt.Scale(domain=classes, range=[AGAINST, ACCENT])
+    columns = {name: table[f"probability_{name}"] for name in classes}
+    frame = pd.DataFrame({"label": table["prediction"].astype(str), "probability": pd.DataFrame(columns).max(axis=1)})
+    return (
+        alt.Chart(frame)
+        .mark_bar()
+        .encode(
+            x=alt.X("probability:Q", title="probability of the label", bin=alt.Bin(extent=[0, 1], step=0.05)),
+            y=alt.Y("count()", title="rows"),
+            color=alt.Color(
+                "label:N",
+                title=None,
+                scale=two if len(classes) == 2 else alt.Scale(domain=classes),
+                legend=alt.Legend(orient="top"),
+            ),
+            tooltip=["label", alt.Tooltip("count()", title="rows")],
+        )
+        .properties(height=220)
+    )
+
+
+def effect_chart(review: Review, effects: pd.DataFrame, most: int = 10) -> alt.Chart:
+    """The words that move the latent value most, strongest first; a word that stands twice has the sum."""
+    words = effects.groupby(effects["text"].str.strip().str.slice(0, 40).str.lower(), sort=False)["effect"].sum()
+    words = words[words != 0.0].sort_values(key=np.abs, ascending=False).head(most)
+    sides = f"speaks for {review.prediction}", "speaks against it"
+    frame = pd.DataFrame({"words": words.index, "effect": words.to_numpy(), "side": np.where(words > 0, *sides)})
+    return (
+        alt.Chart(frame)
+        .mark_bar(cornerRadius=2)
+        .encode(
+            x=alt.X("effect:Q", title="latent value with the word, less that without it"),
+            y=alt.Y("words:N", title=None, sort=None),
+            color=alt.Color(
+                "side:N",
+                title=None,
+                scale=alt.Scale(domain=list(sides), range=[ACCENT, AGAINST]),
+                legend=alt.Legend(orient="top"),
+            ),
+            tooltip=["words", alt.Tooltip("effect:Q", format="+.3f")],
+        )
+        .properties(height=alt.Step(20))
     )
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
 from app.services import load_model, model_folder
-from app.views import review
+from app.views import file, review
 
 
 @st.cache_resource(show_spinner="Reading the model and warming up …")
@@ -27,7 +28,11 @@ def main() -> None:
         st.error(f"No model could be read from {folder}: {error}")
         st.info("Fit one first: `textkernels fit bundled:imdb --model DIR`, then `textkernels app --model DIR`.")
         return
-    review.draw(model)
+    pages = [
+        st.Page(partial(review.draw, model), title="A review", url_path="review", default=True),
+        st.Page(partial(file.draw, model), title="A file", url_path="file"),
+    ]
+    st.navigation(pages, position="top").run()
 
 
 main()

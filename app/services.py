@@ -9,6 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+
+# Words of a review, each of which is left out once; runs of words where a network needs all pairs of tokens.
+MOST_PARTS, MOST_RUNS = 250, 20
+# A spread of labels that is hardly wider than that of other reviews is not worth a message.
+WORTH_TELLING = 2.0
 
 EXAMPLES = {
     "A warm one": (
@@ -47,7 +53,8 @@ class Review:
     ``probabilities`` by class name; ``mean`` and ``std`` of the latent function of the predicted class; ``spread``
     is the standard deviation of a label around that mean, uncertainty of the mean included; ``unusual`` is the share
     of training reviews whose latent value would be surer, were their own label unknown; ``usual_length`` is the number
-    of tokens that 99 % of the training reviews have.
+    of tokens that 99 % of the training reviews have, and ``widened`` how many times the spread of labels, squared, is
+    that of a review of that length.
     """
 
     prediction: str
@@ -57,6 +64,7 @@ class Review:
     spread: float
     unusual: float
     usual_length: float
+    widened: float
     status: str
     tokens: tuple[Token, ...]
 
@@ -120,23 +128,33 @@ def score_review(model: Any, text: str) -> Review:
     row = model.predict_table([text]).iloc[0]
     names = [str(name) for name in model.classes_]
     tokens = tuple(Token(word, kept, known) for word, kept, known in model.encoder_.explain(text))
-    seen = sum(token.kept and token.known for token in tokens)
+    seen = max(sum(token.kept and token.known for token in tokens), 1)
+    labels = float(model.residual_variance_.at(seen))
     return Review(
         prediction=str(row["prediction"]),
         probabilities={name: float(row[f"probability_{name}"]) for name in names},
         mean=float(row["mean"]),
         std=float(row["std"]),
-        spread=math.hypot(float(row["std"]), math.sqrt(model.residual_variance_.at(max(seen, 1)))),
+        spread=math.hypot(float(row["std"]), math.sqrt(labels)),
         unusual=float(np.interp(row["std"], model.fit_report_["std_quantiles"], np.linspace(0, 1, 21))),
         usual_length=model.residual_variance_.usual_length,
+        widened=labels / model.residual_variance_.usual,
         status=str(row["status"]),
         tokens=tokens,
     )
 
 
+def explain_review(model: Any, text: str) -> pd.DataFrame:
+    """Columns text, effect: how each word moves the latent value of the predicted class, by leaving it out.
+
+    Networks with convolutions are asked about runs of words, since each answer takes them long.
+    """
+    return model.explain(text, MOST_PARTS if model.architecture_.linear_tokens else MOST_RUNS)
+
+
 def length_message(review: Review) -> str | None:
     """What to tell a visitor whose text is far shorter than the training reviews; None if it is not."""
-    if review.status != "ok" or review.used >= review.usual_length:
+    if review.status != "ok" or review.widened < WORTH_TELLING:
         return None
     words = "word" if review.used == 1 else "words"
     return (

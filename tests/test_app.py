@@ -84,6 +84,18 @@ def test_markup_in_a_review_stays_text(page) -> None:
     assert "<script" not in "".join(block.value for block in page.markdown)
 
 
+def test_the_page_says_why_and_markup_stays_text_there(page) -> None:
+    page.run()
+    page.selectbox[0].select("Your own words").run()
+    page.text_area[0].input("a boring *film* [x](y) <b>story</b>\n\n# $z$ `dull` bad").run()
+    assert not page.exception
+    assert "Why?" in [block.value for block in page.subheader]
+    shown = next(block.value for block in page.markdown if "rgba" in block.value)
+    assert "boring" in shown
+    assert not set("*[]`$") & set(shown)
+    assert "<b>" not in shown
+
+
 def test_a_missing_model_says_how_to_make_one(monkeypatch, tmp_path) -> None:
     monkeypatch.setenv("TEXTKERNELS_MODEL", str(tmp_path / "none"))
     page = AppTest.from_file(str(MAIN), default_timeout=60).run()

@@ -67,8 +67,8 @@ ROWS = [
     {"tables", "labels", "label_values", "targets", "solvers"},
     {"posterior", "selection", "full_selection", "solving", "probability", "latent", "evaluation", "residual_variance"},
     {"datasets", "overlap", "preparation", "finished"},
-    {"classifier", "classifier_parameters", "persistence", "short_texts"},
-    {"experiments", "held_out", "tune", "tuning_space"},
+    {"classifier", "classifier_parameters", "persistence", "short_texts", "explanation"},
+    {"scoring", "experiments", "held_out", "tune", "tuning_space"},
     {"cli"},
 ]
 

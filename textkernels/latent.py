@@ -50,6 +50,11 @@ class LatentModel:
             return Prediction(np.zeros((0, self.posterior.coef.shape[1])), np.zeros(0))
         return Prediction(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
+    def mean(self, documents: Any) -> np.ndarray:
+        """Latent mean (b, C) alone, which takes a fraction of the time."""
+        nngp, ntk = self._rows(documents)
+        return self.posterior.mean(cast(np.ndarray, ntk) if self.ntk else nngp)
+
     def predict_left_out(self, documents: Any, left_out: LeftOut, place: np.ndarray) -> Prediction:
         """Latent mean of documents made from training documents, each without the one it was made from.
 

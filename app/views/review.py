@@ -7,10 +7,12 @@ from typing import Any
 
 import streamlit as st
 
-from app.charts import evidence_chart, probability_chart
-from app.services import EXAMPLES, Review, Token, length_message, score_review, status_message
+from app.charts import effect_chart, evidence_chart, probability_chart
+from app.services import EXAMPLES, Review, Token, explain_review, length_message, score_review, status_message
 
 OWN = "Your own words"
+# Signs of Markdown and of the formulas in it. Not & ; # of which references are made, nor < > that are escaped.
+MARKUP = set("\\`*_{}[]()+-.!|$~:^=")
 
 
 def draw(model: Any) -> None:
@@ -32,6 +34,8 @@ def draw(model: Any) -> None:
     short = length_message(review)
     if short:
         st.info(short)
+    if review.status == "ok":
+        _draw_reasons(model, text, review)
     _draw_tokens(review)
 
 
@@ -64,6 +68,37 @@ def _draw_verdict(review: Review) -> None:
         right.altair_chart(evidence_chart(review), width="stretch")
 
 
+def _draw_reasons(model: Any, text: str, review: Review) -> None:
+    st.subheader("Why?")
+    with st.spinner("Leaving out one word after the other …"):
+        effects = explain_review(model, text)
+    strongest = float(effects["effect"].abs().max())
+    if not strongest > 0:
+        return
+    st.markdown(
+        "".join(_shade(part, effect / strongest) for part, effect in effects.itertuples(index=False)),
+        unsafe_allow_html=True,
+    )
+    st.caption(
+        f"Blue speaks for {review.prediction}, orange against it: how far the latent value falls or rises when the "
+        "word is left out and everything else stays. The effects of single words need not add up."
+    )
+    st.altair_chart(effect_chart(review, effects), width="stretch")
+
+
+def _shade(part: str, strength: float) -> str:
+    """A part of the text on blue or orange, the deeper the stronger; strength from -1 to 1."""
+    color = "42,111,151" if strength > 0 else "200,104,60"
+    text = _escaped(part.rstrip())
+    shaded = f'<span style="background:rgba({color},{0.75 * abs(strength):.2f});border-radius:3px">{text}</span>'
+    return shaded + ("<br>" if "\n" in part[len(part.rstrip()) :] else " ")
+
+
+def _escaped(text: str) -> str:
+    """Text that neither HTML nor Markdown reads as anything else."""
+    return "".join(f"&#{ord(sign)};" if sign in MARKUP else sign for sign in html.escape(text)).replace("\n", " ")
+
+
 def _draw_tokens(review: Review) -> None:
     st.subheader("What the model read")
     used, unknown, cut = st.columns(3)
@@ -75,7 +110,7 @@ def _draw_tokens(review: Review) -> None:
 
 
 def _mark(token: Token) -> str:
-    text = html.escape(token.text).replace("$", "&#36;")
+    text = _escaped(token.text)
     if not token.kept:
         return f'<span style="color:#aaa">{text}</span>'
     return f"<span>{text}</span>" if token.known else f'<s style="color:#b04a3a">{text}</s>'

@@ -1,4 +1,4 @@
-"""Predictions for all rows of a dataset, a chunk at a time with a progress bar."""
+"""The model and its predictions for all rows of a dataset, as the commands need them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pandas as pd
-
-# A chunk of the kernel against 25,000 training rows is 200 MB at this size.
-CHUNK = 1024
 
 
 def load_model(folder: str) -> Any:
@@ -30,17 +27,13 @@ def check_model(folder: str) -> None:
 
 
 def predict_rows(model: Any, texts: Sequence[str | None], quiet: bool) -> pd.DataFrame:
-    """predict_table of all texts, (n, columns) in their order."""
-    import pandas as pd
+    """predict_table of all texts, (n, columns) in their order, behind a progress bar."""
     from tqdm import tqdm
 
-    chunks = []
+    from textkernels import scoring
+
     with tqdm(total=len(texts), desc="scoring", unit="row", delay=1, disable=quiet) as bar:
-        for start in range(0, len(texts), CHUNK):
-            chunk = texts[start : start + CHUNK]
-            chunks.append(model.predict_table(chunk, progress=False))
-            bar.update(len(chunk))
-    return pd.concat(chunks, ignore_index=True)
+        return scoring.predict_rows(model, texts, bar.update)
 
 
 def status_summary(table: pd.DataFrame) -> str:

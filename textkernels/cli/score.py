@@ -37,20 +37,14 @@ def score_command(data: str, model: str, output: str, quiet: bool, reading: dict
     import pandas as pd
 
     from textkernels.cli.prediction import load_model, predict_rows, status_summary
+    from textkernels.scoring import check_new_columns
     from textkernels.tables import check_writable, write_table
 
     check_outputs(inputs={"DATA": data}, tables={"--output": output, "--rejects": reading["rejects"]}, model=model)
     classifier = load_model(model)
     dataset = read_data(data, quiet=quiet, **reading)
     check_writable(output, dataset.frame)
-    # One row first: a clash of names is told before the computing.
-    added = classifier.predict_table(dataset.texts[:1], progress=False).columns
-    clash = [str(name) for name in added if name in dataset.frame.columns]
-    if clash:
-        raise ValueError(
-            f"{dataset.name}: expected no columns with the names of the new ones, got {', '.join(clash)}; rename or "
-            "remove them (has this file been scored before?)"
-        )
+    check_new_columns(classifier, dataset)
     table = predict_rows(classifier, dataset.texts, quiet)
     write_table(pd.concat([dataset.frame, table], axis=1), output)
     if not quiet:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from textkernels.tables.delimited import other_delimiter
+from textkernels.tables.delimited import delimiter_advice
 from textkernels.tables.files import FORMS, SUFFIXES, Table, check_bad_rows, read_table
 from textkernels.tables.records import BadRow, is_missing_cell
 
@@ -163,7 +163,7 @@ def _check_column(table: Table, column: str, noun: str) -> None:
     if column in columns:
         return
     listed = ", ".join(map(repr, columns[:20])) + (", ..." if len(columns) > 20 else "")
-    advice = other_delimiter(columns) or f"name it with --{noun}-column"
+    advice = delimiter_advice(columns) or f"name it with --{noun}-column"
     raise ValueError(f"{table.name}: expected a column {column!r} with the {noun}s, got the columns {listed}; {advice}")
 
 

@@ -69,12 +69,16 @@ def parse_delimited(text: str, delimiter: str = ",") -> Records:
 
 
 def other_delimiter(columns: list[str]) -> str:
-    """Advice where the names of the columns were read as a single one; empty where they were not."""
+    """The character that separates the fields where the names of the columns were read as one; empty elsewhere."""
     alone = columns[0] if len(columns) == 1 else ""
-    for mark, spelled in ((";", "';'"), ("\t", "tab"), ("|", "'|'"), (",", "','")):
-        if mark in alone:
-            return f"are the fields separated otherwise? Give --delimiter {spelled}"
-    return ""
+    return next((mark for mark in ";\t|," if mark in alone), "")
+
+
+def delimiter_advice(columns: list[str]) -> str:
+    """What to tell who gave no delimiter; empty where it is not that."""
+    mark = other_delimiter(columns)
+    shown = "tab" if mark == "\t" else repr(mark)
+    return f"are the fields separated otherwise? Give --delimiter {shown}" if mark else ""
 
 
 def _lines(text: str) -> list[str]:

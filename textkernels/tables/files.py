@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
 from textkernels.tables.decoding import decode_text, decompress
-from textkernels.tables.delimited import other_delimiter, parse_delimited
+from textkernels.tables.delimited import delimiter_advice, parse_delimited
 from textkernels.tables.jsonlines import parse_jsonlines
 from textkernels.tables.records import BadRow, Records
 from textkernels.tables.writers import WRITERS, write_parquet
@@ -92,7 +92,7 @@ def read_table(
         )
     except ValueError as error:
         raise ValueError(f"{shown}: {error}") from error
-    if not (jsonl or skip_bad_rows) and records.bad and (advice := other_delimiter(records.columns)):
+    if not (jsonl or skip_bad_rows) and records.bad and (advice := delimiter_advice(records.columns)):
         raise ValueError(f"{shown}: expected several columns, got one named {records.columns[0]!r}; {advice}")
     check_bad_rows(records.bad, shown, "line", skip_bad_rows)
     return _table(records, shown, checksum)
