@@ -19,16 +19,26 @@ WORTH_TELLING = 2.0
 EXAMPLES = {
     "A warm one": (
         "What a wonderful film. The two leads are superb together, the story is beautiful and touching without being "
-        "sweet, and the music stays with you for days. One of the best I have seen in years; highly recommended."
+        "sweet, and the music stays with you for days. I went in expecting very little, since I had never heard of the "
+        "director, and came out with a smile that lasted the whole way home. There is a scene on a ferry, early in the "
+        "morning, where hardly a word is said, and it tells you more about these people than most films manage in two "
+        "hours. One of the best I have seen in years; highly recommended."
     ),
     "A cold one": (
         "Two hours of my life that I will not get back. The plot makes no sense, the acting is wooden, and the jokes "
-        "are so stale that nobody in the room laughed once. Avoid it."
+        "are so stale that nobody in the room laughed once. Every character does whatever the script needs at that "
+        "moment, and then forgets it in the next scene. The effects look cheap, the dialogue is embarrassing, and the "
+        "ending is an insult to anyone who stayed awake that long. I kept hoping it would at least be bad enough to be "
+        "funny, but it is just dull. Avoid it."
     ),
     "In two minds": (
         "The photography is beautiful and the music is haunting, but the story never finds its feet and the ending "
-        "feels like it belongs to another film. Worth one look, perhaps, on a slow evening."
+        "feels like it belongs to another film. For the first half hour I thought I was watching something special: "
+        "the little town, the rain, the old man who repairs radios. Then the daughter comes back from the city and it "
+        "turns into a thriller that nobody asked for. The actors do what they can. Worth one look, perhaps, on a slow "
+        "evening."
     ),
+    "A few words": "I loved it, great film!",
     "A long way to the point": (
         "It is set in a small town by the sea in the winter of 1962, where a clerk, his sister and a stranger share a "
         "house for a week. " * 12 + "In short, a terrible, boring film."
