@@ -31,7 +31,9 @@ def certainty_chart(table: pd.DataFrame, classes: list[str]) -> alt.Chart:
     """How many rows of a scored table got which probability of their label, in twenty bins, by label."""
     two = alt.Scale(domain=classes, range=[AGAINST, ACCENT])
     columns = {name: table[f"probability_{name}"] for name in classes}
-    frame = pd.DataFrame({"label": table["prediction"].astype(str), "probability": pd.DataFrame(columns).max(axis=1)})
+    frame = pd.DataFrame(
+        {"label": table["prediction"].map("{}".format), "probability": pd.DataFrame(columns).max(axis=1)}
+    )
     return (
         alt.Chart(frame)
         .mark_bar()

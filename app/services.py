@@ -63,7 +63,7 @@ class Review:
     ``probabilities`` by class name; ``mean`` and ``std`` of the latent function of the predicted class; ``spread``
     is the standard deviation of a label around that mean, uncertainty of the mean included; ``unusual`` is the share
     of training reviews whose latent value would be surer, were their own label unknown; ``usual_length`` is the number
-    of tokens that 99 % of the training reviews have, and ``widened`` how many times the spread of labels, squared, is
+    of tokens that nearly all training reviews have, and ``widened`` how many times the spread of labels, squared, is
     that of a review of that length.
     """
 
@@ -136,12 +136,12 @@ def load_model(folder: Path) -> Any:
 def score_review(model: Any, text: str) -> Review:
     """Label, probability and uncertainty of one review, with what became of its tokens."""
     row = model.predict_table([text]).iloc[0]
-    names = [str(name) for name in model.classes_]
+    names = [f"{name}" for name in model.classes_]
     tokens = tuple(Token(word, kept, known) for word, kept, known in model.encoder_.explain(text))
     seen = max(sum(token.kept and token.known for token in tokens), 1)
     labels = float(model.residual_variance_.at(seen))
     return Review(
-        prediction=str(row["prediction"]),
+        prediction=f"{row['prediction']}",
         probabilities={name: float(row[f"probability_{name}"]) for name in names},
         mean=float(row["mean"]),
         std=float(row["std"]),
@@ -168,7 +168,7 @@ def length_message(review: Review) -> str | None:
         return None
     words = "word" if review.used == 1 else "words"
     return (
-        f"Only {review.used} {words} to go on, where 99 % of the training reviews have at least "
+        f"Only {review.used} {words} to go on, where nearly all training reviews have at least "
         f"{review.usual_length:.0f}. The probability is as sure as the model was right about pieces of reviews of this "
         "length."
     )

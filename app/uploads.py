@@ -33,12 +33,13 @@ LABEL_NAMES = ("label", "labels", "sentiment", "class", "target")
 class Upload:
     """A file as it came.
 
-    Attributes: ``name``; ``data``: its bytes; ``delimiter`` of a delimited file, None where the suffix tells it;
+    Attributes: ``name``; ``data``: its bytes; ``encoding``, ``delimiter``: None where the file tells them;
     ``columns``: names; ``text_column``, ``label_column``: the likeliest ones, the latter None where there is none.
     """
 
     name: str
     data: bytes
+    encoding: str | None
     delimiter: str | None
     columns: tuple[str, ...]
     text_column: str
@@ -49,14 +50,15 @@ class Upload:
 class ScoredFile:
     """A scored file.
 
-    Attributes: ``table``: all columns and rows of the file and those of ``predict_table``; ``text_column``: the column
-    that was scored; ``n_added``: how many columns are new; ``statuses``: rows by status; ``bad``: line and reason of
-    lines that are no rows; ``metrics``: of ``textkernels.evaluation`` for the rows with a label that the model knows,
-    None without; ``n_labelled``: how many these are.
+    Attributes: ``table``: all columns and rows of the file and those of ``predict_table``; ``text_column``,
+    ``label_column``: which columns were taken; ``n_added``: how many columns are new; ``statuses``: rows by status;
+    ``bad``: line and reason of lines that are no rows; ``metrics``: of ``textkernels.evaluation`` for the rows with a
+    label that the model knows, None without; ``n_labelled``: how many these are.
     """
 
     table: pd.DataFrame
     text_column: str
+    label_column: str | None
     n_added: int
     statuses: dict[str, int]
     bad: pd.DataFrame
@@ -69,19 +71,28 @@ class ScoredFile:
         return self.table[[self.text_column, *added, *(name for name in own if name != self.text_column)]]
 
 
-def read_upload(name: str, data: bytes) -> Upload:
+def read_upload(name: str, data: bytes, encoding: str | None = None, delimiter: str | None = None) -> Upload:
     """Look at a file: its columns, and which of them hold the texts and the labels.
+
+    Args:
+        name, data: of the file.
+        encoding: of a text file, None for UTF-8 or what its first bytes say.
+        delimiter: of a delimited file, None for what its first line looks like.
 
     Raises:
         ValueError: a file that cannot be read; the message says what to change.
     """
-    delimiter = _delimiter(name, data)
-    table = _at_a_path(name, data, lambda path: read_table(path, delimiter=delimiter, skip_bad_rows=True))
+    delimiter = delimiter or _delimiter(name, data, encoding)
+    table = _at_a_path(
+        name, data, lambda path: read_table(path, encoding=encoding, delimiter=delimiter, skip_bad_rows=True)
+    )
+    if not len(table.frame.columns):
+        raise ValueError(f"{name}: expected a column with texts, got rows without any")
     frame = table.frame
     columns = tuple(str(column) for column in frame.columns)
     text = _named(columns, TEXT_NAMES) or max(columns, key=lambda column: _mean_length(frame[column]))
     label = _named(tuple(column for column in columns if column != text), LABEL_NAMES)
-    return Upload(name, data, delimiter, columns, text, label)
+    return Upload(name, data, encoding, delimiter, columns, text, label)
 
 
 def score_upload(
@@ -105,6 +116,7 @@ def score_upload(
             path,
             text_column=text_column,
             label_column=label_column or NO_COLUMN,
+            encoding=upload.encoding,
             delimiter=upload.delimiter,
             skip_bad_rows=True,
             progress=False,
@@ -124,6 +136,7 @@ def score_upload(
     return ScoredFile(
         pd.concat([dataset.frame, added], axis=1),
         text_column,
+        label_column,
         added.shape[1],
         {str(status): int(count) for status, count in added["status"].value_counts().items()},
         pd.DataFrame([(row.position, row.reason) for row in dataset.bad], columns=[dataset.unit, "reason"]),
@@ -145,13 +158,15 @@ def suffix_of(name: str) -> str:
     return next((suffix for suffix in SUFFIXES if lower.endswith(suffix)), ".csv")
 
 
-def _delimiter(name: str, data: bytes) -> str | None:
+def _delimiter(name: str, data: bytes, encoding: str | None) -> str | None:
     """The delimiter of a delimited file whose suffix speaks of another one."""
     own = {".csv": ",", ".tsv": "\t"}.get(suffix_of(name))
     if own is None:
         return None
     try:
-        return other_delimiter(parse_delimited(decode_text(decompress(data, name), name), own).columns) or None
+        return (
+            other_delimiter(parse_delimited(decode_text(decompress(data, name), name, encoding), own).columns) or None
+        )
     except ValueError:
         return None  # told when the rows are read
 
@@ -159,21 +174,23 @@ def _delimiter(name: str, data: bytes) -> str | None:
 def _at_a_path(name: str, data: bytes, read: Callable[[str], Any]) -> Any:
     """What a reader of files makes of bytes; its messages speak of the file by its own name."""
     with tempfile.TemporaryDirectory(prefix="textkernels-") as folder:
-        path = Path(folder) / Path(name).name
+        path = Path(folder) / f"upload{''.join(Path(name).suffixes[-2:])[-20:]}"
         path.write_bytes(data)
         try:
             return read(str(path))
         except ValueError as error:
-            raise ValueError(str(error).replace(f"{folder}/", "")) from None
+            raise ValueError(str(error).replace(str(path), name)) from None
 
 
 def _named(columns: tuple[str, ...], names: tuple[str, ...]) -> str | None:
-    lower = {column.lower(): column for column in reversed(columns)}
-    return next((lower[name] for name in names if name in lower), None)
+    exact, lower = set(columns), {column.lower(): column for column in reversed(columns)}
+    found = (name if name in exact else lower.get(name) for name in names)
+    return next((column for column in found if column is not None), None)
 
 
 def _mean_length(cells: pd.Series) -> float:
-    lengths = [len(cell) for cell in cells.head(100).tolist() if isinstance(cell, str)]
+    textual = pd.api.types.is_object_dtype(cells) or pd.api.types.is_string_dtype(cells)
+    lengths = [len(cell) for cell in cells.head(100).tolist() if isinstance(cell, str)] if textual else []
     return sum(lengths) / len(lengths) if lengths else 0.0
 
 

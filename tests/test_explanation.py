@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from samples import LABELS, TEXTS
 
 import textkernels as tk
 from app.charts import effect_chart
 from app.services import explain_review, score_review
-from textkernels.explanation import cut_into_parts
+from textkernels.explanation import in_runs, words_of
 
 
 @pytest.fixture(scope="module", params=["struct-fcn", "cnn-gap"])
@@ -52,13 +53,42 @@ def test_texts_without_known_words(model, text, parts: int) -> None:
     ],
 )
 def test_parts_are_the_text(text: str, most: int, parts: list[str]) -> None:
-    assert cut_into_parts(text, most) == parts
+    assert in_runs(words_of(text), most) == parts
     assert len(parts) <= most
 
 
-def test_no_parts_at_all_is_an_error(model) -> None:
-    with pytest.raises(ValueError, match="at least 1 part, got 0"):
-        model.explain("a film", most=0)
+@pytest.mark.parametrize("most", [0, -1, 1.5, True, "3", None, float("nan")])
+def test_how_many_parts_is_an_integer(model, most) -> None:
+    with pytest.raises(ValueError, match="expected most to be an integer of at least 1"):
+        model.explain("a film", most=most)
+
+
+@pytest.mark.parametrize("text", [0, 5, False, [], ["a"], {}, b"a"])
+def test_what_is_no_text_is_an_error(model, text) -> None:
+    with pytest.raises(TypeError, match="expected"):
+        model.explain(text)
+
+
+@pytest.mark.parametrize("text", [float("nan"), pd.NA])
+def test_missing_values_have_no_words(model, text) -> None:
+    assert model.explain(text).empty
+
+
+@pytest.mark.parametrize("keep", ["head", "tail"])
+def test_words_behind_the_limit_change_nothing(keep: str) -> None:
+    model = tk.KernelClassifier(max_tokens=6, keep=keep).fit(TEXTS, LABELS)
+    read, unread = "a wonderful film, great acting ", "boring bad dull story boring bad awful "
+    text = read + unread if keep == "head" else unread + read
+    alone, cut = model.explain(read), model.explain(text)
+    assert cut["text"].str.strip().tolist() == alone["text"].str.strip().tolist()
+    np.testing.assert_allclose(cut["effect"], alone["effect"], atol=1e-10)
+    # Few predictions are spent on many words, and none on those that are not read.
+    assert len(model.explain(text * 500, most=3)) == 3
+
+
+def test_rounding_is_no_effect() -> None:
+    model = tk.KernelClassifier().fit(TEXTS, LABELS)
+    assert model.explain("good good good")["effect"].tolist() == [0.0] * 3
 
 
 def test_three_classes() -> None:

@@ -6,6 +6,7 @@ import pytest
 import textkernels as tk
 from app.services import length_message, score_review
 from textkernels.residual_variance import ResidualVariance
+from textkernels.short_texts import _Units
 
 GOOD, BAD = ["great", "lovely", "superb", "warm"], ["awful", "dull", "poor", "stale"]
 FILLER = ["the", "film", "is", "about", "a", "man", "and", "his", "house", "in", "north", "of", "town", "where", "they"]
@@ -65,6 +66,26 @@ def test_s2_falls_with_the_length_and_is_the_usual_one_for_complete_texts(fitted
     assert found.at(60) == found.at(1000) == pytest.approx(found.usual)
 
 
+def test_a_few_short_training_texts_do_not_stand_for_all() -> None:
+    texts, labels = reviews(200, 60)
+    fitted = tk.KernelClassifier(architecture="gap-fcn").fit(
+        [*texts, *GOOD, *BAD], [*labels, *["pos"] * 4, *["neg"] * 4]
+    )
+    assert fitted.residual_variance_.usual_length == 60
+    assert len(fitted.residual_variance_.values) > 2
+
+
+def test_texts_without_spaces_are_cut_by_characters() -> None:
+    random = np.random.default_rng(0)
+    units = _Units.of("".join(random.choice(list("天地人你好"), 40)), 40)
+    piece = units.piece(5, random)
+    assert len(piece) == 5
+    assert " " not in piece
+    assert units.longer_than(39)
+    assert not units.longer_than(40)
+    assert _Units.of("ten words " * 5, 10).piece(3, random).count(" ") == 2
+
+
 def test_training_texts_of_one_word_know_one_length_only() -> None:
     fitted = tk.KernelClassifier().fit([*GOOD, *BAD], ["pos"] * 4 + ["neg"] * 4)
     assert fitted.residual_variance_.lengths.tolist() == [1.0]
@@ -90,7 +111,7 @@ def test_three_classes(kernel: str) -> None:
 
 
 def test_the_page_says_that_a_text_is_short(fitted: tk.KernelClassifier) -> None:
-    assert "Only 1 word to go on, where 99 % of the training reviews have at least 60" in str(
+    assert "Only 1 word to go on, where nearly all training reviews have at least 60" in str(
         length_message(score_review(fitted, "great"))
     )
     assert length_message(score_review(fitted, reviews(1, 60)[0][0])) is None

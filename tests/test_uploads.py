@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 from samples import LABELS, TEXTS
@@ -86,12 +88,29 @@ def test_labels_that_the_model_knows_are_judged_and_no_others(model) -> None:
         ("review;sentiment\na film, long;pos\n", ("review", "sentiment"), ("review", "sentiment")),
         ('a\tb\n"a ""film"" of note"\tx\n', ("a", "b"), ("a", None)),
         ("only\na film\n", ("only",), ("only", None)),
+        ("Text,text,LABEL\nA,b,c\n", ("Text", "text", "LABEL"), ("text", "LABEL")),
     ],
 )
 def test_the_likeliest_columns(text: str, columns: tuple[str, ...], chosen: tuple[str, str | None]) -> None:
     upload = read_upload("a.csv", text.encode())
     assert upload.columns == columns
     assert (upload.text_column, upload.label_column) == chosen
+
+
+def test_encoding_and_delimiter_can_be_said() -> None:
+    upload = read_upload("a.csv", "text;note\nein schöner Film;x\n".encode("cp1252"), "cp1252")
+    assert (upload.columns, upload.encoding, upload.delimiter) == (("text", "note"), "cp1252", ";")
+    upload = read_upload("a.csv", b"Comments; suggestions\nGreat film\nBad; awful film\n", delimiter=",")
+    assert upload.columns == ("Comments; suggestions",)
+
+
+def test_a_date_that_pandas_cannot_hold_is_in_nobodys_way(model) -> None:
+    stamps = pa.array([253_402_300_799 * 2, None], pa.int64()).cast(pa.timestamp("s"))
+    file = io.BytesIO()
+    pq.write_table(pa.table({"when": stamps, "words": ["a good film", "a dull one"]}), file)
+    scored = score(model, "a.parquet", file.getvalue())
+    assert scored.text_column == "words"
+    assert to_bytes(scored.table, ".csv").count(b"\n") == 3
 
 
 def test_a_line_that_is_no_row_is_named_and_harms_no_other(model) -> None:
@@ -107,6 +126,10 @@ def test_a_line_that_is_no_row_is_named_and_harms_no_other(model) -> None:
     [
         ("a.csv", b"", "a.csv: .*empty file"),
         ("a.csv", b"text\n", "a.csv: expected at least one row"),
+        ("a.csv", b"text\nfine, good\n", r"1 bad rows left out, the first: line 2, expected 1 fields, got 2"),
+        ("a.jsonl", b"{}\n{}\n", "a.jsonl: expected a column with texts"),
+        ("文" * 100 + ".csv", b"text\n", "文.csv: expected at least one row"),
+        ("a/b.csv", b"text\n", "^a/b.csv: expected at least one row"),
         ("a.xlsx", b"PK\x03\x04", "a.xlsx: expected a name that ends with"),
         ("a.csv", b"text\n\xff\xfe\x00\n", "a.csv"),
         ("a.csv.gz", b"text\na film\n", None),
@@ -141,7 +164,7 @@ def test_the_page_scores_a_file_when_it_is_asked_to(page, model) -> None:
     assert "Choose a file" in page.info[0].value
     page.file_uploader[0].set_value(("mixed.csv", MIXED.encode(), "text/csv")).run()
     assert not page.exception
-    assert [box.value for box in page.selectbox] == ["review", "sentiment"]
+    assert [box.value for box in page.selectbox] == ["as the file says"] * 2 + ["review", "sentiment"]
     assert not page.metric
     page.button[0].click().run()
     assert not page.exception
@@ -164,3 +187,41 @@ def test_a_file_that_cannot_be_read_is_an_error_on_the_page(page) -> None:
     page.file_uploader[0].set_value(("a.csv", b"text\n", "text/csv")).run()
     assert not page.exception
     assert "expected at least one row" in page.error[0].value
+
+
+def test_labels_of_other_names_are_said_to_be_so(page) -> None:
+    page.run()
+    page.file_uploader[0].set_value(("a.csv", b"text,label\ngood,Good\nbad,BAD\n", "text/csv")).run()
+    page.button[0].click().run()
+    assert not page.exception
+    assert "No label in that column is one that the model knows (neg, pos)" in page.info[0].value
+
+
+def test_another_model_in_the_folder_scores_the_file_again(model, monkeypatch, tmp_path) -> None:
+    def draw(model) -> None:
+        from app.views import file
+
+        file.draw(model)
+
+    page = AppTest.from_function(draw, args=(model,), default_timeout=60).run()
+    page.file_uploader[0].set_value(("mixed.csv", MIXED.encode(), "text/csv")).run()
+    page.button[0].click().run()
+    assert page.dataframe
+    other = tk.KernelClassifier().fit(TEXTS, ["B" if label == "pos" else "A" for label in LABELS])
+    page.args = (other,)
+    page.run()
+    assert not page.exception
+    assert not page.dataframe
+    page.button[0].click().run()
+    assert set(page.dataframe[0].value["prediction"]) == {"A", "B"}
+
+
+def test_the_encoding_can_be_chosen(page) -> None:
+    page.run()
+    data = "text\nein sch\u00f6ner Film\n".encode("cp1252")
+    page.file_uploader[0].set_value(("a.csv", data, "text/csv")).run()
+    assert "encoding" in page.error[0].value
+    page.selectbox[0].select("cp1252").run()
+    assert not page.error
+    page.button[0].click().run()
+    assert page.dataframe[0].value["text"].tolist() == ["ein sch\u00f6ner Film"]

@@ -13,10 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from embeddings import Encoder, get_encoder
 from embeddings.texts import list_texts
+from embeddings.whole_numbers import whole_number
 from textkernels.architecture import Architecture
 from textkernels.classifier_parameters import check_architecture, check_parameters
 from textkernels.engines import choose_kernel
-from textkernels.explanation import cut_into_parts, without_each
+from textkernels.explanation import ROUNDING, in_runs, without_each, words_of, words_read
 from textkernels.labels import check_labels
 from textkernels.latent import LatentFit, fit_latent
 from textkernels.overlap import distinct_hashes
@@ -191,7 +192,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         }
         return pd.DataFrame(columns)
 
-    def explain(self, text: str, most: int = 200) -> pd.DataFrame:
+    def explain(self, text: Any, most: int = 200) -> pd.DataFrame:
         """How every word of a text moves its latent mean, by leaving the word out.
 
         Args:
@@ -200,7 +201,12 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
 
         Returns: one row a part, in order. Columns: text, the part as it stands; effect, the latent mean of the
             predicted class minus that of the text without the part, positive where the part speaks for the prediction.
-            A text without known tokens has effects of 0.
+            Words behind the length limit are left out; a text without known tokens has effects of 0, a missing one no
+            rows.
+
+        Raises:
+            TypeError: what is neither a text nor missing.
+            ValueError: ``most`` that is no integer of at least 1.
 
         Example:
             >>> clf = KernelClassifier().fit(["good film", "bad film"] * 5, ["pos", "neg"] * 5)
@@ -210,7 +216,10 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         import pandas as pd
 
         check_is_fitted(self, "latent_")
-        parts = cut_into_parts(list_texts([text])[0] or "", most)
+        most = whole_number("most", most, 1)
+        # Encoded first: it says what is no text.
+        missing = self.encoder_.encode(list_texts([text])).status[0] == "missing_text"
+        parts = [] if missing else in_runs(words_read(words_of(text), self.encoder_), most)
         texts = ["".join(parts), *without_each(parts)]
         prepared = prepare_texts(texts, self.encoder_, self.latent_.kernel, self.longest_)
         mean = np.zeros((len(texts), self.latent_.posterior.coef.shape[1]))
@@ -218,7 +227,9 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
             mean[prepared.rows] = self.latent_.mean(prepared.documents)
         code = int(predicted_class(mean[:1])[0])
         chosen = mean[:, 0] * (1.0 if code == 1 else -1.0) if mean.shape[1] == 1 else mean[:, code]
-        return pd.DataFrame({"text": parts, "effect": chosen[0] - chosen[1:] + 0.0})
+        effect = chosen[0] - chosen[1:]
+        effect[np.abs(effect) < ROUNDING * max(abs(chosen[0]), 0.5)] = 0.0
+        return pd.DataFrame({"text": pd.Series(parts, dtype=object), "effect": effect})
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the model as it was fitted to a folder; :func:`textkernels.load` reads it back."""

@@ -9,10 +9,15 @@ import streamlit as st
 
 from app.charts import certainty_chart
 from app.uploads import ScoredFile, Upload, read_upload, score_upload, suffix_of, to_bytes
+from app.views.escaping import plain
 from textkernels.tables.files import FORMS
 
-NONE, TAB = "(none)", "\t"
+NONE, BY_ITSELF = "(none)", "as the file says"
+ENCODINGS = ("utf-8", "cp1252", "latin-1", "utf-16", "gb18030", "shift-jis")
+DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|"}
 ROWS_SHOWN = 1_000
+# Classes whose predictions are counted in figures of their own.
+LARGEST_COUNT = 3
 
 
 def draw(model: Any) -> None:
@@ -23,18 +28,29 @@ def draw(model: Any) -> None:
     if file is None:
         st.info("Choose a file with one text a row.")
         return
+    encoding, delimiter = _ask_form()
     try:
-        upload = _read(file.name, file.getvalue())
+        upload = _read(file.name, file.getvalue(), encoding, delimiter)
         text_column, label_column = _ask_columns(upload)
         scored = _score(model, upload, text_column, label_column)
     except ValueError as error:
-        st.error(str(error))
+        st.error(plain(str(error)))
         return
     if scored is not None:
         _draw_result(model, upload, scored)
 
 
 _read = st.cache_data(max_entries=2, show_spinner="Reading …")(read_upload)
+
+
+def _ask_form() -> tuple[str | None, str | None]:
+    with st.expander("Encoding and delimiter"):
+        left, right = st.columns(2)
+        encoding = left.selectbox(
+            "Encoding", [BY_ITSELF, "utf-8", "cp1252", "latin-1", "utf-16", "gb18030", "shift-jis"]
+        )
+        delimiter = right.selectbox("Delimiter of .csv and .tsv files", [BY_ITSELF, *DELIMITERS])
+    return (None if encoding == BY_ITSELF else encoding), DELIMITERS.get(delimiter)
 
 
 def _ask_columns(upload: Upload) -> tuple[str, str | None]:
@@ -44,32 +60,36 @@ def _ask_columns(upload: Upload) -> tuple[str, str | None]:
     likeliest = others.index(upload.label_column) if upload.label_column in others else 0
     label = right.selectbox("Column of the labels, if there is one", others, index=likeliest)
     if upload.delimiter is not None:
-        st.caption(f"Fields are separated by {'tabs' if upload.delimiter == TAB else upload.delimiter}.")
+        names = {sign: name for name, sign in DELIMITERS.items()}
+        st.caption(f"Fields are taken to be separated by the {names.get(upload.delimiter, upload.delimiter)}.")
     return text, None if label == NONE else label
 
 
 def _score(model: Any, upload: Upload, text: str, label: str | None) -> ScoredFile | None:
     """The scored file, kept for as long as file and columns stay; None until the visitor asks for it."""
-    asked = (upload.name, hashlib.sha256(upload.data).hexdigest(), text, label)
+    asked = (upload.name, hashlib.sha256(upload.data).hexdigest(), upload.encoding, upload.delimiter, text, label)
     kept = st.session_state.get("scored")
-    if kept is not None and kept[0] == asked:
-        return kept[1]
+    if kept is not None and kept[0] is model and kept[1] == asked:
+        return kept[2]
     if not st.button("Score", type="primary"):
         return None
     bar = st.progress(0.0, "Scoring …")
     scored = score_upload(model, upload, text, label, lambda share: bar.progress(share, f"Scoring … {share:.0%}"))
     bar.empty()
-    st.session_state["scored"] = asked, scored
+    st.session_state["scored"] = model, asked, scored
     return scored
 
 
 def _draw_result(model: Any, upload: Upload, scored: ScoredFile) -> None:
     table = scored.table
-    names = model.classes_.tolist()
-    shown = st.columns(min(len(names), 3) + 1)
+    names = [f"{name}" for name in model.classes_]
+    predicted = table["prediction"].map("{}".format)
+    shown = st.columns((len(names) if len(names) <= LARGEST_COUNT else 0) + 1)
     shown[0].metric("Rows", f"{len(table):,}")
     for column, name in zip(shown[1:], names, strict=False):
-        column.metric(f"Predicted {name}", f"{int((table['prediction'] == name).sum()):,}")
+        column.metric(f"Predicted {plain(name)}", f"{int((predicted == name).sum()):,}")
+    if len(names) > LARGEST_COUNT:
+        st.dataframe(predicted.value_counts().rename_axis("label").rename("rows").reset_index(), hide_index=True)
     if scored.metrics is not None:
         accuracy, loss, ece = st.columns(3)
         accuracy.metric(
@@ -77,6 +97,9 @@ def _draw_result(model: Any, upload: Upload, scored: ScoredFile) -> None:
         )
         loss.metric("Log loss", f"{scored.metrics['log_loss']:.3f}")
         ece.metric("Calibration error", f"{scored.metrics['ece']:.1%}", help="Expected calibration error, 15 bins.")
+    elif scored.label_column is not None:
+        known = ", ".join(plain(name) for name in names[:10])
+        st.info(f"No label in that column is one that the model knows ({known}), so there is nothing to judge it by.")
     not_ok = {status: count for status, count in scored.statuses.items() if status != "ok"}
     if not_ok:
         counts = ", ".join(f"{count:,} {status}" for status, count in not_ok.items())
@@ -85,7 +108,7 @@ def _draw_result(model: Any, upload: Upload, scored: ScoredFile) -> None:
         lines = "line" if len(scored.bad) == 1 else "lines"
         st.warning(f"{len(scored.bad):,} {lines} could not be read, not scored and not in the download:")
         st.dataframe(scored.bad, hide_index=True)
-    st.altair_chart(certainty_chart(table, [str(name) for name in names]), width="stretch")
+    st.altair_chart(certainty_chart(table, names), width="stretch")
     if len(table) > ROWS_SHOWN:
         st.caption(f"The first {ROWS_SHOWN:,} of {len(table):,} rows; the download has all.")
     st.dataframe(scored.in_view().head(ROWS_SHOWN), hide_index=True)

@@ -9,17 +9,16 @@ import streamlit as st
 
 from app.charts import effect_chart, evidence_chart, probability_chart
 from app.services import EXAMPLES, Review, Token, explain_review, length_message, score_review, status_message
+from app.views.escaping import plain
 
 OWN = "Your own words"
-# Signs of Markdown and of the formulas in it. Not & ; # of which references are made, nor < > that are escaped.
-MARKUP = set("\\`*_{}[]()+-.!|$~:^=")
 
 
 def draw(model: Any) -> None:
     """Ask for a review and show what the model makes of it."""
     st.title("What does an infinitely wide network think of this review?")
     st.caption(
-        f"{model.architecture_.name} · {model.kernel.upper()} · {model.encoder_.name} · "
+        f"{plain(model.architecture_.name)} · {model.kernel.upper()} · {plain(model.encoder_.name)} · "
         f"{model.n_train_:,} labelled reviews · no training, exact Gaussian-process inference"
     )
     text = _ask()
@@ -48,7 +47,7 @@ def _ask() -> str:
 
 def _draw_verdict(review: Review) -> None:
     label, probability, latent = st.columns(3)
-    label.metric("Label", review.prediction, review.certainty, delta_color="off", delta_arrow="off")
+    label.metric("Label", plain(review.prediction), review.certainty, delta_color="off", delta_arrow="off")
     probability.metric(
         "Probability", f"{review.probability:.1%}", help="Calibrated on training reviews whose own label was left out."
     )
@@ -75,13 +74,10 @@ def _draw_reasons(model: Any, text: str, review: Review) -> None:
     strongest = float(effects["effect"].abs().max())
     if not strongest > 0:
         return
-    st.markdown(
-        "".join(_shade(part, effect / strongest) for part, effect in effects.itertuples(index=False)),
-        unsafe_allow_html=True,
-    )
+    st.html("".join(_shade(part, effect / strongest) for part, effect in effects.itertuples(index=False)))
     st.caption(
-        f"Blue speaks for {review.prediction}, orange against it: how far the latent value falls or rises when the "
-        "word is left out and everything else stays. The effects of single words need not add up."
+        f"Blue speaks for {plain(review.prediction)}, orange against it: how far the latent value falls or rises when "
+        "the word is left out and everything else stays. The effects of single words need not add up."
     )
     st.altair_chart(effect_chart(review, effects), width="stretch")
 
@@ -89,14 +85,9 @@ def _draw_reasons(model: Any, text: str, review: Review) -> None:
 def _shade(part: str, strength: float) -> str:
     """A part of the text on blue or orange, the deeper the stronger; strength from -1 to 1."""
     color = "42,111,151" if strength > 0 else "200,104,60"
-    text = _escaped(part.rstrip())
+    text = html.escape(part.rstrip())
     shaded = f'<span style="background:rgba({color},{0.75 * abs(strength):.2f});border-radius:3px">{text}</span>'
     return shaded + ("<br>" if "\n" in part[len(part.rstrip()) :] else " ")
-
-
-def _escaped(text: str) -> str:
-    """Text that neither HTML nor Markdown reads as anything else."""
-    return "".join(f"&#{ord(sign)};" if sign in MARKUP else sign for sign in html.escape(text)).replace("\n", " ")
 
 
 def _draw_tokens(review: Review) -> None:
@@ -105,12 +96,12 @@ def _draw_tokens(review: Review) -> None:
     used.metric("Tokens used", f"{review.used:,}")
     unknown.metric("Unknown, left out", f"{review.unknown:,}")
     cut.metric("Cut by the length limit", f"{review.cut:,}")
-    st.markdown(" ".join(_mark(token) for token in review.tokens), unsafe_allow_html=True)
+    st.html(" ".join(_mark(token) for token in review.tokens))
     st.caption("Plain: used. Struck through: unknown to the word vectors. Gray: beyond the length limit.")
 
 
 def _mark(token: Token) -> str:
-    text = _escaped(token.text)
+    text = html.escape(token.text)
     if not token.kept:
         return f'<span style="color:#aaa">{text}</span>'
     return f"<span>{text}</span>" if token.known else f'<s style="color:#b04a3a">{text}</s>'

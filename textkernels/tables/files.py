@@ -122,7 +122,10 @@ def _table(records: Records, name: str, checksum: str) -> Table:
 
     if not records.rows:
         found = "only a line with the names of the columns" if records.columns else "an empty file"
-        skipped = f" ({len(records.bad):,} bad rows left out)" if records.bad else ""
+        skipped = ""
+        if records.bad:
+            first = records.bad[0]
+            skipped = f" ({len(records.bad):,} bad rows left out, the first: line {first.position}, {first.reason})"
         raise ValueError(f"{name}: expected at least one row, got {found}{skipped}")
     cells = zip(*records.rows, strict=True)
     # Object columns: integers with gaps, booleans and texts like "NA" stay what they are.

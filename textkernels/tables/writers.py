@@ -42,7 +42,16 @@ def _to_json(value: Any) -> str:
 
 
 def _columns(frame: pd.DataFrame) -> list[list[Any]]:
-    return [[None if is_missing_cell(v) else v for v in frame[column].tolist()] for column in frame.columns]
+    return [[None if is_missing_cell(v) else v for v in _cells(frame[column])] for column in frame.columns]
+
+
+def _cells(column: pd.Series) -> list[Any]:
+    try:
+        return column.tolist()
+    except OverflowError:  # dates outside of the years that Python's calendar has, as Parquet may hold them
+        import pyarrow as pa
+
+        return pa.Array.from_pandas(column).cast(pa.string()).to_pylist()
 
 
 def _write_delimited(frame: pd.DataFrame, file: IO[bytes], delimiter: str) -> None:
