@@ -25,8 +25,8 @@ import pandas as pd
 import pytest
 
 import textkernels as tk
-from textkernels import cli, persistence
-from textkernels.cli import app, prediction
+from textkernels import cli, persistence, scoring
+from textkernels.cli import app
 
 COMMANDS = ("fit", "score", "evaluate", "compare", "app")
 Run = Callable[..., tuple[int, str, str]]
@@ -522,7 +522,7 @@ def test_score_keeps_rows_order_and_columns(
 ) -> None:
     from textkernels.tables import read_table
 
-    monkeypatch.setattr(prediction, "CHUNK", 2)
+    monkeypatch.setattr(scoring, "CHUNK", 2)
     Path("in.csv").write_text('note,text,id\nx,good,007\n,NA,008\n"a\nb",,009\nx,"",010\nx,good,007\n')
     code, out, err = run("score", "in.csv", "--model", "model", "--output", output)
     assert (code, err) == (0, "")

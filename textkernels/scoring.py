@@ -19,7 +19,7 @@ def predict_rows(
     model: KernelClassifier,
     texts: Sequence[Any],
     advance: Callable[[int], object] | None = None,
-    chunk: int = CHUNK,
+    chunk: int | None = None,
 ) -> pd.DataFrame:
     """``predict_table`` of all texts, (n, columns) in their order.
 
@@ -27,11 +27,11 @@ def predict_rows(
         model: fitted.
         texts: n of them, at least 1.
         advance: told how many rows were done since it was last told.
-        chunk: rows at a time; the predictions do not depend on it.
+        chunk: rows at a time, by default 1,024; the predictions do not depend on it.
     """
     import pandas as pd
 
-    chunks = []
+    chunk, chunks = chunk or CHUNK, []
     for start in range(0, len(texts), chunk):
         part = texts[start : start + chunk]
         chunks.append(model.predict_table(part, progress=False))
