@@ -29,7 +29,7 @@ def probability_chart(review: Review) -> alt.LayerChart:
 
 def certainty_chart(table: pd.DataFrame, classes: list[str]) -> alt.Chart:
     """How many rows of a scored table got which probability of their label, in twenty bins, by label."""
-    two = alt.Scale(domain=classes, range=[AGAINST, ACCENT])
+    two = alt.Scale(domain=classes, range=[MUTED, ACCENT])
     columns = {name: table[f"probability_{name}"] for name in classes}
     frame = pd.DataFrame(
         {"label": table["prediction"].map("{}".format), "probability": pd.DataFrame(columns).max(axis=1)}

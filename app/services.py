@@ -13,6 +13,8 @@ import pandas as pd
 
 # Words of a review, each of which is left out once; runs of words where a network needs all pairs of tokens.
 MOST_PARTS, MOST_RUNS = 250, 20
+# Probability up to which the larger of two classes is not worth calling a label; 2 / C times that for C classes.
+LEANING = 0.6
 # A spread of labels that is hardly wider than that of other reviews is not worth a message.
 WORTH_TELLING = 2.0
 
@@ -39,10 +41,6 @@ EXAMPLES = {
         "evening."
     ),
     "A few words": "I loved it, great film!",
-    "A long way to the point": (
-        "It is set in a small town by the sea in the winter of 1962, where a clerk, his sister and a stranger share a "
-        "house for a week. " * 12 + "In short, a terrible, boring film."
-    ),
     "Words nobody knows": "Qwzx vrrp blorf, snarfle grbx!",
 }
 
@@ -99,20 +97,29 @@ class Review:
         return sum(not token.kept for token in self.tokens)
 
     @property
+    def verdict(self) -> str:
+        """The label, unless the model hardly knows."""
+        return self.prediction if self.status == "ok" and self.probability > self._leaning else "undecided"
+
+    @property
+    def _leaning(self) -> float:
+        return 2.0 * LEANING / len(self.probabilities)
+
+    @property
     def certainty(self) -> str:
         """The probability in words."""
         if self.status != "ok":
             return "no evidence"
-        surprise = self.probability
-        return (
-            "near certain"
-            if surprise > 0.95
-            else "confident"
-            if surprise > 0.8
-            else "leaning"
-            if surprise > 0.6
-            else "undecided"
-        )
+        if self.probability <= self._leaning:
+            return f"rather {self.prediction} than not"
+        return "near certain" if self.probability > 0.95 else "confident" if self.probability > 0.8 else "leaning"
+
+    @property
+    def rarity(self) -> str:
+        """How unusual the text is, in words."""
+        if self.unusual >= 0.995:
+            return "more unusual than all training reviews"
+        return f"more unusual than {self.unusual:.0%} of them"
 
 
 def model_folder() -> Path:

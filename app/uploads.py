@@ -14,6 +14,7 @@ import pandas as pd
 from textkernels.datasets import Dataset, load
 from textkernels.evaluation import evaluate
 from textkernels.labels import match_labels
+from textkernels.overlap import seen_texts
 from textkernels.scoring import check_new_columns, predict_rows
 from textkernels.tables.decoding import decode_text, decompress
 from textkernels.tables.delimited import other_delimiter, parse_delimited
@@ -53,7 +54,8 @@ class ScoredFile:
     Attributes: ``table``: all columns and rows of the file and those of ``predict_table``; ``text_column``,
     ``label_column``: which columns were taken; ``n_added``: how many columns are new; ``statuses``: rows by status;
     ``bad``: line and reason of lines that are no rows; ``metrics``: of ``textkernels.evaluation`` for the rows with a
-    label that the model knows, None without; ``n_labelled``: how many these are.
+    label that the model knows, None without; ``n_labelled``: how many these are; ``n_seen``: rows with the text of a
+    training row.
     """
 
     table: pd.DataFrame
@@ -64,6 +66,7 @@ class ScoredFile:
     bad: pd.DataFrame
     metrics: dict[str, Any] | None
     n_labelled: int
+    n_seen: int
 
     def in_view(self) -> pd.DataFrame:
         """The table with the text and what was found first."""
@@ -142,6 +145,7 @@ def score_upload(
         pd.DataFrame([(row.position, row.reason) for row in dataset.bad], columns=[dataset.unit, "reason"]),
         metrics,
         n_labelled,
+        0 if model.text_hashes_ is None else int(seen_texts(dataset.texts, model.text_hashes_).sum()),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -118,6 +119,19 @@ def _draw_review(model) -> None:
     from app.views import review
 
     review.draw(model)
+
+
+@pytest.mark.parametrize(
+    ("probability", "n_classes", "verdict"),
+    [(0.55, 2, "undecided"), (0.61, 2, "pos"), (0.35, 4, "pos"), (0.29, 4, "undecided")],
+)
+def test_a_label_that_is_hardly_likelier_is_none(classifier, probability: float, n_classes: int, verdict: str) -> None:
+    rest = {f"c{place}": (1 - probability) / (n_classes - 1) for place in range(n_classes - 1)}
+    review = replace(
+        score_review(classifier, "a good film"), prediction="pos", probabilities={"pos": probability, **rest}
+    )
+    assert review.verdict == verdict
+    assert replace(review, status="no_known_tokens").verdict == "undecided"
 
 
 def test_classes_that_are_short_floats() -> None:

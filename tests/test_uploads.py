@@ -161,17 +161,18 @@ def page(folder, monkeypatch) -> AppTest:
 
 def test_the_page_scores_a_file_when_it_is_asked_to(page, model) -> None:
     page.run()
-    assert "Choose a file" in page.info[0].value
+    assert "Choose a table" in page.info[0].value
     page.file_uploader[0].set_value(("mixed.csv", MIXED.encode(), "text/csv")).run()
     assert not page.exception
-    assert [box.value for box in page.selectbox] == ["as the file says"] * 2 + ["review", "sentiment"]
+    assert [box.value for box in page.selectbox] == ["automatic"] * 2 + ["review", "sentiment"]
     assert not page.metric
     page.button[0].click().run()
     assert not page.exception
     shown = {metric.label: metric.value for metric in page.metric}
     assert shown["Rows"] == "6"
     assert int(shown["Predicted neg"]) + int(shown["Predicted pos"]) == 6
-    assert "1 missing_text" in page.warning[0].value
+    assert any("1 missing_text" in warning.value for warning in page.warning)
+    assert not any("training row" in warning.value for warning in page.warning)
     table = page.dataframe[0].value
     assert table.columns[0] == "review"
     assert table["prediction"].tolist() == model.predict(read_table_texts(MIXED)).tolist()
@@ -195,6 +196,16 @@ def test_labels_of_other_names_are_said_to_be_so(page) -> None:
     page.button[0].click().run()
     assert not page.exception
     assert "No label in that column is one that the model knows (neg, pos)" in page.info[0].value
+
+
+def test_training_rows_in_a_labelled_file_are_told(page) -> None:
+    page.run()
+    rows = "".join(f'"{text}",{label}\n' for text, label in zip(TEXTS[:3], LABELS[:3], strict=True))
+    data = f"text,label\n{rows}a good one,pos\n".encode()
+    page.file_uploader[0].set_value(("a.csv", data, "text/csv")).run()
+    page.button[0].click().run()
+    assert not page.exception
+    assert "3 of 4 rows have the text of a training row" in page.warning[0].value
 
 
 def test_another_model_in_the_folder_scores_the_file_again(model, monkeypatch, tmp_path) -> None:

@@ -12,7 +12,7 @@ from app.uploads import ScoredFile, Upload, read_upload, score_upload, suffix_of
 from app.views.escaping import plain
 from textkernels.tables.files import FORMS
 
-NONE, BY_ITSELF = "(none)", "as the file says"
+NONE, BY_ITSELF = "(none)", "automatic"
 ENCODINGS = ("utf-8", "cp1252", "latin-1", "utf-16", "gb18030", "shift-jis")
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|"}
 ROWS_SHOWN = 1_000
@@ -23,10 +23,15 @@ LARGEST_COUNT = 3
 def draw(model: Any) -> None:
     """Ask for a file and show what the model makes of its rows."""
     st.title("Score a file")
-    st.caption("Every row and column comes back, in order, with label, probability, uncertainty and a status.")
+    st.caption(
+        "Every row that can be read comes back with all its columns, in order, with label, probability, uncertainty "
+        "and a status."
+    )
     file = st.file_uploader("File", type=["csv", "tsv", "jsonl", "parquet", "gz"], help=f"A {FORMS} file.")
     if file is None:
-        st.info("Choose a file with one text a row.")
+        st.info(
+            "Choose a table with one text a row; its first line names the columns. From a spreadsheet, save it as CSV."
+        )
         return
     encoding, delimiter = _ask_form()
     try:
@@ -35,6 +40,7 @@ def draw(model: Any) -> None:
         scored = _score(model, upload, text_column, label_column)
     except ValueError as error:
         st.error(plain(str(error)))
+        st.info("Encoding and delimiter can be chosen above.")
         return
     if scored is not None:
         _draw_result(model, upload, scored)
@@ -97,6 +103,10 @@ def _draw_result(model: Any, upload: Upload, scored: ScoredFile) -> None:
         )
         loss.metric("Log loss", f"{scored.metrics['log_loss']:.3f}")
         ece.metric("Calibration error", f"{scored.metrics['ece']:.1%}", help="Expected calibration error, 15 bins.")
+        if scored.n_seen:
+            st.warning(
+                f"{scored.n_seen:,} of {len(table):,} rows have the text of a training row: these figures are too good."
+            )
     elif scored.label_column is not None:
         known = ", ".join(plain(name) for name in names[:10])
         st.info(f"No label in that column is one that the model knows ({known}), so there is nothing to judge it by.")

@@ -33,6 +33,8 @@ def draw(model: Any) -> None:
     short = length_message(review)
     if short:
         st.info(short)
+    if review.cut:
+        st.info(f"{review.cut:,} tokens beyond the length limit were not read.")
     if review.status == "ok":
         _draw_reasons(model, text, review)
     _draw_tokens(review)
@@ -47,19 +49,19 @@ def _ask() -> str:
 
 def _draw_verdict(review: Review) -> None:
     label, probability, latent = st.columns(3)
-    label.metric("Label", plain(review.prediction), review.certainty, delta_color="off", delta_arrow="off")
+    label.metric("Label", plain(review.verdict), plain(review.certainty), delta_color="off", delta_arrow="off")
     probability.metric(
         "Probability", f"{review.probability:.1%}", help="Calibrated on training reviews whose own label was left out."
     )
     latent.metric(
         "Latent value",
         f"{review.mean:+.2f} ± {review.std:.3f}",
-        f"more unusual than {review.unusual:.0%}" if review.status == "ok" else None,
+        review.rarity if review.status == "ok" else None,
         delta_color="off",
         delta_arrow="off",
-        help="Mean and standard deviation of the Gaussian process for the predicted class. Training reviews have "
-        "the targets +0.5 and -0.5. The standard deviation grows with the distance from what the model has seen; it is "
-        "compared with those of the training reviews.",
+        help="Mean and standard deviation of the Gaussian process, positive for the predicted class. Training reviews "
+        "have the targets +0.5 and -0.5. The standard deviation grows with the distance from what the model has seen; "
+        "it is compared with those of the training reviews.",
     )
     left, right = st.columns(2)
     left.altair_chart(probability_chart(review), width="stretch")
@@ -77,7 +79,8 @@ def _draw_reasons(model: Any, text: str, review: Review) -> None:
     st.html("".join(_shade(part, effect / strongest) for part, effect in effects.itertuples(index=False)))
     st.caption(
         f"Blue speaks for {plain(review.prediction)}, orange against it: how far the latent value falls or rises when "
-        "the word is left out and everything else stays. The effects of single words need not add up."
+        "the word is left out and everything else stays. The effects of single words need not add up; a bar "
+        "is the sum over all places where its word stands."
     )
     st.altair_chart(effect_chart(review, effects), width="stretch")
 
