@@ -118,8 +118,8 @@ class Review:
     def rarity(self) -> str:
         """How unusual the text is, in words."""
         if self.unusual >= 0.995:
-            return "more unusual than all training reviews"
-        return f"more unusual than {self.unusual:.0%} of them"
+            return "more unusual than nearly all reviews"
+        return f"more unusual than {self.unusual:.0%} of reviews"
 
 
 def model_folder() -> Path:
@@ -173,9 +173,9 @@ def length_message(review: Review) -> str | None:
     """What to tell a visitor whose text is far shorter than the training reviews; None if it is not."""
     if review.status != "ok" or review.widened < WORTH_TELLING:
         return None
-    words = "word" if review.used == 1 else "words"
+    tokens = "token" if review.used == 1 else "tokens"
     return (
-        f"Only {review.used} {words} to go on, where nearly all training reviews have at least "
+        f"Only {review.used} {tokens} to go on, where nearly all training reviews have at least "
         f"{review.usual_length:.0f}. The probability is as sure as the model was right about pieces of reviews of this "
         "length."
     )

@@ -111,7 +111,7 @@ def test_three_classes(kernel: str) -> None:
 
 
 def test_the_page_says_that_a_text_is_short(fitted: tk.KernelClassifier) -> None:
-    assert "Only 1 word to go on, where nearly all training reviews have at least 60" in str(
+    assert "Only 1 token to go on, where nearly all training reviews have at least 60" in str(
         length_message(score_review(fitted, "great"))
     )
     assert length_message(score_review(fitted, reviews(1, 60)[0][0])) is None
