@@ -53,6 +53,11 @@ class Token:
     kept: bool
     known: bool
 
+    @property
+    def used(self) -> bool:
+        """Whether the kernel sees it."""
+        return self.kept and self.known
+
 
 @dataclass(frozen=True)
 class Review:
@@ -84,7 +89,7 @@ class Review:
     @property
     def used(self) -> int:
         """Tokens that the kernel saw."""
-        return sum(token.kept and token.known for token in self.tokens)
+        return sum(token.used for token in self.tokens)
 
     @property
     def unknown(self) -> int:
@@ -145,8 +150,7 @@ def score_review(model: Any, text: str) -> Review:
     row = model.predict_table([text]).iloc[0]
     names = [f"{name}" for name in model.classes_]
     tokens = tuple(Token(word, kept, known) for word, kept, known in model.encoder_.explain(text))
-    seen = max(sum(token.kept and token.known for token in tokens), 1)
-    labels = float(model.residual_variance_.at(seen))
+    labels = float(model.residual_variance_.at(max(sum(token.used for token in tokens), 1)))
     return Review(
         prediction=f"{row['prediction']}",
         probabilities={name: float(row[f"probability_{name}"]) for name in names},

@@ -18,16 +18,16 @@ from textkernels.overlap import seen_texts
 from textkernels.scoring import check_new_columns, predict_rows
 from textkernels.tables.decoding import decode_text, decompress
 from textkernels.tables.delimited import other_delimiter, parse_delimited
-from textkernels.tables.files import SUFFIXES, read_table
+from textkernels.tables.files import DELIMITERS, read_table, suffix_of
 from textkernels.tables.writers import WRITERS
 
 # Rows between two movements of the progress bar.
 CHUNK = 64
 # Names that columns of texts and of labels usually have, likeliest first.
 TEXT_NAMES = ("text", "review", "sentence", "content", "body", "comment")
+LABEL_NAMES = ("label", "labels", "sentiment", "class", "target")
 # No file has a column of this name.
 NO_COLUMN = "\0"
-LABEL_NAMES = ("label", "labels", "sentiment", "class", "target")
 
 
 @dataclass(frozen=True)
@@ -150,27 +150,20 @@ def score_upload(
 
 
 def to_bytes(table: pd.DataFrame, suffix: str) -> bytes:
-    """A table as a file of one of ``SUFFIXES``."""
+    """A table as a file of one of the suffixes of ``textkernels.tables.files``."""
     file = io.BytesIO()
     WRITERS[suffix](table, file)
     return file.getvalue()
 
 
-def suffix_of(name: str) -> str:
-    """The format that a scored file is given back in: its own."""
-    lower = name.lower().removesuffix(".gz")
-    return next((suffix for suffix in SUFFIXES if lower.endswith(suffix)), ".csv")
-
-
 def _delimiter(name: str, data: bytes, encoding: str | None) -> str | None:
     """The delimiter of a delimited file whose suffix speaks of another one."""
-    own = {".csv": ",", ".tsv": "\t"}.get(suffix_of(name))
-    if own is None:
-        return None
     try:
-        return (
-            other_delimiter(parse_delimited(decode_text(decompress(data, name), name, encoding), own).columns) or None
-        )
+        own = DELIMITERS.get(suffix_of(name))
+        if own is None:
+            return None
+        text = decode_text(decompress(data, name), name, encoding)
+        return other_delimiter(parse_delimited(text, own).columns) or None
     except ValueError:
         return None  # told when the rows are read
 

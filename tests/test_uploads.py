@@ -15,9 +15,10 @@ from samples import LABELS, TEXTS
 from streamlit.testing.v1 import AppTest
 
 import textkernels as tk
-from app.uploads import read_upload, score_upload, suffix_of, to_bytes
+from app.uploads import read_upload, score_upload, to_bytes
 from textkernels.cli import cli
 from textkernels.tables import read_table
+from textkernels.tables.files import suffix_of
 
 MIXED = (
     "id,review,sentiment\n"

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from embeddings import Encoder, get_encoder
-from embeddings.texts import list_texts
+from embeddings.texts import list_texts, read_texts
 from embeddings.whole_numbers import whole_number
 from textkernels.architecture import Architecture
 from textkernels.classifier_parameters import check_architecture, check_parameters
@@ -179,9 +179,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         import pandas as pd
 
         prepared, codes, probabilities, mean, std = self._predict(texts, progress)
-        chosen = mean[:, 0] * np.where(codes == 1, 1.0, -1.0) if mean.shape[1] == 1 else None
-        if chosen is None:
-            chosen = mean[np.arange(len(mean)), codes]
+        chosen = _of_class(mean, codes)
         columns: dict[str, Any] = {"prediction": self.classes_[codes]}
         columns |= {f"probability_{name}": probabilities[:, place] for place, name in enumerate(self.classes_)}
         columns |= {"mean": chosen + 0.0, "std": std, "status": prepared.status, "n_tokens": prepared.n_tokens}
@@ -217,16 +215,14 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
 
         check_is_fitted(self, "latent_")
         most = whole_number("most", most, 1)
-        # Encoded first: it says what is no text.
-        missing = self.encoder_.encode(list_texts([text])).status[0] == "missing_text"
-        parts = [] if missing else in_runs(words_read(words_of(text), self.encoder_), most)
+        words = words_of(read_texts([text])[0] or "")
+        parts = in_runs(words_read(words, self.encoder_), most)
         texts = ["".join(parts), *without_each(parts)]
         prepared = prepare_texts(texts, self.encoder_, self.latent_.kernel, self.longest_)
         mean = np.zeros((len(texts), self.latent_.posterior.coef.shape[1]))
         if len(prepared.rows) and prepared.rows[0] == 0:
             mean[prepared.rows] = self.latent_.mean(prepared.documents)
-        code = int(predicted_class(mean[:1])[0])
-        chosen = mean[:, 0] * (1.0 if code == 1 else -1.0) if mean.shape[1] == 1 else mean[:, code]
+        chosen = _of_class(mean, np.repeat(predicted_class(mean[:1]), len(texts)))
         effect = chosen[0] - chosen[1:]
         effect[np.abs(effect) < ROUNDING * max(abs(chosen[0]), 0.5)] = 0.0
         return pd.DataFrame({"text": pd.Series(parts, dtype=object), "effect": effect})
@@ -290,6 +286,13 @@ class _Clock:
         now = time.perf_counter()
         self.seconds[stage] = round(now - self._last, 3)
         self._last = now
+
+
+def _of_class(mean: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Latent mean (n,) of a class in each row, of (n, C), or of (n, 1) for two classes."""
+    if mean.shape[1] == 1:
+        return mean[:, 0] * np.where(codes == 1, 1.0, -1.0)
+    return mean[np.arange(len(mean)), codes]
 
 
 def _report(train: PreparedTexts, fitted: LatentFit, seconds: dict[str, float]) -> dict[str, Any]:

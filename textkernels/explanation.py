@@ -8,7 +8,7 @@ Words behind the length limit are no parts: were they, leaving out a word would 
 from __future__ import annotations
 
 import re
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from math import ceil
 from typing import Any
 
@@ -31,8 +31,8 @@ def words_read(words: list[str], encoder: Any) -> list[str]:
     counts = [len(encoder.explain(word)) for word in words]
     if sum(counts) != len(kept):
         return words
-    ends = list(accumulate(counts, initial=0))
-    return [word for word, start, end in zip(words, ends, ends[1:], strict=False) if any(kept[start:end])]
+    ends = pairwise(accumulate(counts, initial=0))
+    return [word for word, (start, end) in zip(words, ends, strict=True) if any(kept[start:end])]
 
 
 def in_runs(words: list[str], most: int) -> list[str]:

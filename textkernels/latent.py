@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -52,8 +52,7 @@ class LatentModel:
 
     def mean(self, documents: Any) -> np.ndarray:
         """Latent mean (b, C) alone, which takes a fraction of the time."""
-        nngp, ntk = self._rows(documents)
-        return self.posterior.mean(cast(np.ndarray, ntk) if self.ntk else nngp)
+        return self.posterior.mean(self._rows(documents)[0])
 
     def predict_left_out(self, documents: Any, left_out: LeftOut, place: np.ndarray) -> Prediction:
         """Latent mean of documents made from training documents, each without the one it was made from.
@@ -62,24 +61,25 @@ class LatentModel:
 
         Args: `documents` (b), prepared; `place` (b,): of the training document in `left_out`.
         """
-        nngp, ntk = self._rows(documents)
-        mean = left_out.mean(cast(np.ndarray, ntk) if self.ntk else nngp, place)
-        return Prediction(mean, self._posterior(documents, nngp, ntk).variance)
+        rows, nngp = self._rows(documents)
+        return Prediction(left_out.mean(rows, place), self._posterior(documents, rows, nngp).variance)
 
     def _predict(self, documents: Any) -> Prediction:
         return self._posterior(documents, *self._rows(documents))
 
-    def _rows(self, documents: Any) -> tuple[np.ndarray, np.ndarray | None]:
-        """What the solver works with, of the NNGP and, for the NTK, of that: rows of the kernel, or features."""
+    def _rows(self, documents: Any) -> tuple[np.ndarray, np.ndarray]:
+        """What the solver works with, rows of the kernel or features, and the same of the NNGP."""
         if self.train is None:
-            return documents.nngp, documents.ntk
-        return self.kernel.block(documents, self.train, self.ntk)
+            nngp, ntk = documents.nngp, documents.ntk
+        else:
+            nngp, ntk = self.kernel.block(documents, self.train, self.ntk)
+        return (ntk if self.ntk else nngp), nngp
 
-    def _posterior(self, documents: Any, nngp: np.ndarray, ntk: np.ndarray | None) -> Prediction:
+    def _posterior(self, documents: Any, rows: np.ndarray, nngp: np.ndarray) -> Prediction:
         variance = self.kernel.diagonal(documents)
         if isinstance(self.posterior, NTKPosterior):
-            return self.posterior.predict(cast(np.ndarray, ntk), nngp, variance)
-        return self.posterior.predict(nngp, variance)
+            return self.posterior.predict(rows, nngp, variance)
+        return self.posterior.predict(rows, variance)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Numeric arrays for a file without pickle; ``from_arrays`` reads them back."""

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 import streamlit as st
 
 from app.charts import certainty_chart
-from app.uploads import ScoredFile, Upload, read_upload, score_upload, suffix_of, to_bytes
+from app.uploads import ScoredFile, Upload, read_upload, score_upload, to_bytes
 from app.views.escaping import plain
-from textkernels.tables.files import FORMS
+from textkernels.tables.files import FORMS, suffix_of
 
 NONE, BY_ITSELF = "(none)", "automatic"
 ENCODINGS = ("utf-8", "cp1252", "latin-1", "utf-16", "gb18030", "shift-jis")
@@ -46,15 +45,14 @@ def draw(model: Any) -> None:
         _draw_result(model, upload, scored)
 
 
-_read = st.cache_data(max_entries=2, show_spinner="Reading …")(read_upload)
+# One object for all visits, not a copy of the bytes for each: it never changes.
+_read = st.cache_resource(max_entries=2, show_spinner="Reading …")(read_upload)
 
 
 def _ask_form() -> tuple[str | None, str | None]:
     with st.expander("Encoding and delimiter"):
         left, right = st.columns(2)
-        encoding = left.selectbox(
-            "Encoding", [BY_ITSELF, "utf-8", "cp1252", "latin-1", "utf-16", "gb18030", "shift-jis"]
-        )
+        encoding = left.selectbox("Encoding", [BY_ITSELF, *ENCODINGS])
         delimiter = right.selectbox("Delimiter of .csv and .tsv files", [BY_ITSELF, *DELIMITERS])
     return (None if encoding == BY_ITSELF else encoding), DELIMITERS.get(delimiter)
 
@@ -73,7 +71,7 @@ def _ask_columns(upload: Upload) -> tuple[str, str | None]:
 
 def _score(model: Any, upload: Upload, text: str, label: str | None) -> ScoredFile | None:
     """The scored file, kept for as long as file and columns stay; None until the visitor asks for it."""
-    asked = (upload.name, hashlib.sha256(upload.data).hexdigest(), upload.encoding, upload.delimiter, text, label)
+    asked = (upload, text, label)
     kept = st.session_state.get("scored")
     if kept is not None and kept[0] is model and kept[1] == asked:
         return kept[2]

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
+# Of files whose reader is told no other.
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
 FORMS = ".csv, .tsv, .jsonl or .parquet (also with .gz)"
 
 
@@ -75,7 +77,7 @@ def read_table(
     name = os.fspath(source)
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
         raise ValueError(f"expected one character as delimiter, got {delimiter!r}")
-    kind = _kind(name) if name != "-" and delimiter is None else None
+    kind = suffix_of(name) if name != "-" and delimiter is None else None
     data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
     shown = "standard input" if name == "-" else name
     checksum = hashlib.sha256(data).hexdigest()
@@ -87,9 +89,7 @@ def read_table(
         kind = ".jsonl" if text.lstrip().startswith("{") else ".csv"
     try:
         jsonl = kind == ".jsonl"
-        records = (
-            parse_jsonlines(text) if jsonl else parse_delimited(text, delimiter or {".tsv": "\t"}.get(str(kind), ","))
-        )
+        records = parse_jsonlines(text) if jsonl else parse_delimited(text, delimiter or DELIMITERS[str(kind)])
     except ValueError as error:
         raise ValueError(f"{shown}: {error}") from error
     if not (jsonl or skip_bad_rows) and records.bad and (advice := delimiter_advice(records.columns)):
@@ -108,8 +108,8 @@ def check_bad_rows(bad: list[BadRow], name: str, unit: str, skip: bool) -> None:
         )
 
 
-def _kind(name: str) -> str:
-    """Suffix that tells the format, without .gz; ValueError for any other."""
+def suffix_of(name: str) -> str:
+    """The suffix that tells the format, without .gz; ValueError for any other."""
     lower = name.lower().removesuffix(".gz")
     for suffix in SUFFIXES:
         if lower.endswith(suffix):
@@ -160,7 +160,7 @@ def check_writable(path: str | os.PathLike[str], frame: pd.DataFrame | None = No
     Raises:
         ValueError: unknown suffix, no such folder, or a column that a parquet file cannot hold.
     """
-    kind = _kind(os.fspath(path))
+    kind = suffix_of(os.fspath(path))
     check_place(path)
     if frame is not None and kind == ".parquet":
         write_parquet(frame, io.BytesIO())
@@ -198,7 +198,7 @@ def write_table(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
         OSError: the file cannot be written.
     """
     check_writable(path)
-    kind = _kind(os.fspath(path))
+    kind = suffix_of(os.fspath(path))
     with write_whole(path) as file:
         if os.fspath(path).lower().endswith(".gz"):
             with gzip.GzipFile(fileobj=file, mode="wb", filename="", mtime=0, compresslevel=6) as packed:
